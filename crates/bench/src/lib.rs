@@ -1,0 +1,1 @@
+//! Workloads, load generator and report; speaks to any server over the wire.

@@ -1,0 +1,1 @@
+//! The account log and everything derived from it.

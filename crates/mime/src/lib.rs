@@ -1,0 +1,1 @@
+//! Mail bytes to structure, never failing.

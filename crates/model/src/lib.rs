@@ -1,0 +1,1 @@
+//! Ids and small values of the Mailyard mail store; no I/O.

@@ -1,0 +1,1 @@
+//! The seams of the Mailyard mail store: disk, clock, randomness; real and simulated.

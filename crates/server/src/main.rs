@@ -1,0 +1,2 @@
+//! The `mailyard` program.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Protocol sessions as state machines: no sockets, no clock.

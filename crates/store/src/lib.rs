@@ -1,0 +1,1 @@
+//! Accounts, mailboxes, views and changes: the one door to the mail.
