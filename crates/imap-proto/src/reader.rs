@@ -410,6 +410,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
         #[test]
         fn cuts_change_nothing(
             pieces in proptest::collection::vec(piece(), 0..12),

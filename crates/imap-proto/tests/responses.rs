@@ -152,6 +152,8 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     #[test]
     fn trees_come_back(value in value()) {
         let sent = Response::Fetch {
