@@ -211,7 +211,7 @@ pub enum EnableCapability {
 pub enum UseAttribute {
     /// One that Mailyard knows.
     Known(SpecialUse),
-    /// Another, with its backslash: answered with NO [USEATTR].
+    /// Another, with its backslash: answered with NO and the code USEATTR.
     Unknown(String),
 }
 
