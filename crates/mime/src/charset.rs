@@ -24,7 +24,8 @@ enum State {
     /// UTF-8 until proved otherwise; the octets of a character that is not complete yet.
     Guess(Vec<u8>),
     Standard(Decoder),
-    CodePage(&'static str),
+    /// The characters of 0x80..=0xFF.
+    CodePage(Vec<char>),
     Utf7(Utf7),
     Shifted(Shift, Decoder),
 }
@@ -155,7 +156,7 @@ impl CharsetDecoder {
         let state = match Charset::for_label(label).unwrap_or(Charset::Guess) {
             Charset::Guess => State::Guess(Vec::new()),
             Charset::Standard(encoding) => State::Standard(encoding.new_decoder()),
-            Charset::CodePage(table) => State::CodePage(table),
+            Charset::CodePage(table) => State::CodePage(table.chars().collect()),
             Charset::Utf7 => State::Utf7(Utf7::default()),
             Charset::Hz => State::Shifted(Shift::hz(), GBK.new_decoder_without_bom_handling()),
             Charset::Iso2022Kr => State::Shifted(
@@ -262,12 +263,12 @@ fn guess_utf8<'i>(held: &mut Vec<u8>, input: &'i [u8], out: &mut String) -> Opti
     None
 }
 
-fn code_page_char(table: &str, octet: u8) -> char {
+fn code_page_char(table: &[char], octet: u8) -> char {
     match octet.checked_sub(128) {
         None => char::from(octet),
         Some(index) => table
-            .chars()
-            .nth(usize::from(index))
+            .get(usize::from(index))
+            .copied()
             .unwrap_or(char::REPLACEMENT_CHARACTER),
     }
 }

@@ -47,6 +47,9 @@ pub(crate) const ENTITIES: [(&str, u32); 253] = [
 /// The character of the reference `name`, without `&` and `;`: `amp`, `#233`, `#xE9`. Numbers 128-159, which
 /// name no characters, mean windows-1252 as they do in browsers.
 pub(crate) fn entity(name: &str) -> Option<char> {
+    if name.is_empty() {
+        return None;
+    }
     let Some(number) = name.strip_prefix('#') else {
         let index = ENTITIES
             .binary_search_by_key(&name, |(entity, _)| entity)
