@@ -15,27 +15,18 @@ pub struct Timestamp {
 impl Timestamp {
     /// An instant of whole seconds.
     pub const fn from_seconds(seconds: i64) -> Self {
-        Self {
-            seconds,
-            nanoseconds: 0,
-        }
+        Self { seconds, nanoseconds: 0 }
     }
 
     /// This instant moved forward; stops at the end of what the type can say.
     pub fn saturating_add(self, by: Duration) -> Self {
-        const LAST: Timestamp = Timestamp {
-            seconds: i64::MAX,
-            nanoseconds: 999_999_999,
-        };
+        const LAST: Timestamp = Timestamp { seconds: i64::MAX, nanoseconds: 999_999_999 };
         let nanoseconds = self.nanoseconds.saturating_add(by.subsec_nanos());
         let carry = nanoseconds / 1_000_000_000;
         self.seconds
             .checked_add_unsigned(by.as_secs())
             .and_then(|seconds| seconds.checked_add_unsigned(u64::from(carry)))
-            .map_or(LAST, |seconds| Timestamp {
-                seconds,
-                nanoseconds: nanoseconds % 1_000_000_000,
-            })
+            .map_or(LAST, |seconds| Timestamp { seconds, nanoseconds: nanoseconds % 1_000_000_000 })
     }
 }
 

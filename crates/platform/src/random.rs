@@ -27,9 +27,7 @@ impl Prng {
     /// The generator of this seed. Any seed is as good as any other, 0 included.
     pub fn new(seed: u64) -> Self {
         let mut seed = seed;
-        Self {
-            state: std::array::from_fn(|_| split_mix(&mut seed)),
-        }
+        Self { state: std::array::from_fn(|_| split_mix(&mut seed)) }
     }
 
     /// The next number, over the whole range.
