@@ -262,7 +262,7 @@ pub trait File: Send + Sync + fmt::Debug {
     ///
     /// Durable: after [`File::sync_data`].
     fn write_zeros(&self, offset: u64, len: u64) -> io::Result<()> {
-        const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
         let mut at = offset;
         let mut left = len;
         while left > 0 {
