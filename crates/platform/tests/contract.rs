@@ -8,7 +8,7 @@ use std::io::{ErrorKind, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mailyard_platform::{Disk, Env, File, OpenMode, sim::SimEnv};
+use mailyard_platform::{Disk, Env, File, OpenMode, Prng, sim::SimEnv};
 
 /// Runs one check on both disks, each time in an empty directory.
 macro_rules! contract {
@@ -308,6 +308,64 @@ contract! {
         assert!(after >= before);
         assert!(before.seconds >= 1_000_000_000 && before.nanoseconds < 1_000_000_000);
         assert!(disk.metadata(dir).unwrap().modified.seconds >= 1_000_000_000);
+    }
+}
+
+/// What one random operation gives: its result, or the kind of its error.
+fn random_operation(disk: &dyn Disk, dir: &Path, prng: &mut Prng) -> Result<Vec<u8>, ErrorKind> {
+    let mut path = || dir.join(prng.pick(&["a", "b", "c", "d", "d/a", "d/b", "e/a", "e/d", "e", "a/b"]).unwrap());
+    let (path, other) = (path(), path());
+    let (at, len) = (prng.below(20_000), prng.below(9000));
+    let open = |mode| disk.open(&path, mode);
+    let none = |()| Vec::new();
+    let result = match prng.below(15) {
+        0 => disk.create_dir_all(&path).map(none),
+        1 | 2 => disk.rename(&path, &other).map(none),
+        3 => disk.remove(&path).map(none),
+        4 => disk.remove_dir(&path).map(none),
+        5 => disk.link(&path, &other).map(none),
+        6 => disk.list(&path).map(|entries| format!("{entries:?}").into_bytes()),
+        7 => disk.metadata(&path).map(|of| vec![u8::from(of.is_dir)]),
+        8 => open(OpenMode::ReadWrite).and_then(|file| file.set_len(at)).map(none),
+        9 => open(OpenMode::ReadWrite).and_then(|file| file.punch_hole(at, len)).map(none),
+        10 => open(OpenMode::ReadWrite).and_then(|file| file.allocate(at, len)).map(none),
+        11 => open(OpenMode::ReadWrite).and_then(|file| file.write_zeros(at, len)).map(none),
+        12 => open(OpenMode::CreateNew).map(|_| Vec::new()),
+        _ => open(OpenMode::Create).and_then(|file| file.write_at(&vec![len as u8; len as usize], at)).map(none),
+    };
+    result.map_err(|e| e.kind())
+}
+
+/// Every file below a directory with its bytes, every directory with its names.
+fn everything(disk: &dyn Disk, dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in disk.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        if entry.is_dir {
+            found.extend(everything(disk, &path));
+            found.push((PathBuf::from(entry.name), Vec::new()));
+        } else {
+            found.push((PathBuf::from(entry.name), disk.read(&path).unwrap()));
+        }
+    }
+    found
+}
+
+/// The same random operations on both disks give the same results, error kinds included.
+#[test]
+fn the_simulation_does_what_the_system_does() {
+    let real = Env::real().disk;
+    for seed in 0..60 {
+        let dir = tempfile::tempdir().unwrap();
+        let simulated = SimEnv::new(seed).env().disk;
+        let mut prng = Prng::new(seed);
+        for step in 0..150 {
+            let mut same = prng.clone();
+            let expected = random_operation(&*real, dir.path(), &mut prng);
+            let got = random_operation(&*simulated, Path::new("/"), &mut same);
+            assert_eq!(got, expected, "seed {seed}, step {step}");
+        }
+        assert_eq!(everything(&*simulated, Path::new("/")), everything(&*real, dir.path()), "seed {seed}");
     }
 }
 

@@ -197,5 +197,10 @@ fn fallocate(file: &fs::File, flags: FallocateFlags, offset: u64, len: u64) -> i
     if len == 0 {
         return Ok(()); // fallocate(2) refuses an empty range
     }
-    rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, offset, len)).map_err(io::Error::from)
+    match rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, offset, len)) {
+        Ok(()) => Ok(()),
+        // The file system or the kernel does not know the operation; callers look at the kind.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
+        Err(e) => Err(e.into()),
+    }
 }

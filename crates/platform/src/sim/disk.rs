@@ -345,17 +345,24 @@ impl Disk for SimDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut machine = self.machine();
         machine.check_power()?;
+        // The checks stand in the order of Linux, so that the same call gives the same error.
         let (from_dir, from_name) = machine.tree.find_parent(from)?;
-        let moved = from_dir.entry(from_name).ok_or(Errno::NOENT)?;
         let (to_dir, to_name) = machine.tree.find_parent(to)?;
+        let moved = from_dir.entry(from_name).ok_or(Errno::NOENT)?;
         let replaced = to_dir.entry(to_name);
+        let (from_names, to_names) = (names(from)?, names(to)?);
+        if to_names.len() > from_names.len() && to_names.starts_with(&from_names) {
+            return Err(Errno::INVAL.into()); // into itself
+        }
+        if from_names.len() > to_names.len() && from_names.starts_with(&to_names) {
+            return Err(Errno::NOTEMPTY.into()); // over a directory that it is in
+        }
         if replaced.as_ref().is_some_and(|replaced| replaced.inode() == moved.inode()) {
             return Ok(()); // rename(2): two names of one file stay as they are
         }
         match (&moved, &replaced) {
             (Node::File(_), Some(Node::Dir(_))) => return Err(Errno::ISDIR.into()),
             (Node::Dir(_), Some(Node::File(_))) => return Err(Errno::NOTDIR.into()),
-            (Node::Dir(_), _) if names(to)?.starts_with(&names(from)?) => return Err(Errno::INVAL.into()),
             (Node::Dir(_), Some(Node::Dir(gone))) if !hold(&gone.state).visible.is_empty() => {
                 return Err(Errno::NOTEMPTY.into());
             }
@@ -372,12 +379,12 @@ impl Disk for SimDisk {
         let mut machine = self.machine();
         machine.check_power()?;
         let node = machine.tree.find(existing)?;
-        if let Node::Dir(_) = node {
-            return Err(Errno::PERM.into());
-        }
         let (dir, name) = machine.tree.find_parent(new)?;
         if dir.entry(name).is_some() {
             return Err(Errno::EXIST.into());
+        }
+        if let Node::Dir(_) = node {
+            return Err(Errno::PERM.into());
         }
         let edit = Edit { dir, name: name.to_owned(), node: Some(node) };
         machine.change(Operation::Link, new, vec![edit], self.now())

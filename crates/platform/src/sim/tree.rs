@@ -261,18 +261,15 @@ fn edit_entries(entries: &mut Entries, edit: &Edit) {
     };
 }
 
-/// The names along a path from the root; relative paths start there too. `..` is resolved by the letter, which is
-/// exact where there are no symbolic links.
+/// The names along a path from the root; relative paths start there too. `..` is refused: the store makes no such
+/// paths, and one that turns up came from a name that should have been checked.
 pub(super) fn names(path: &Path) -> Result<Vec<&OsStr>, Errno> {
     let mut names = Vec::new();
     for component in path.components() {
         match component {
             Component::RootDir | Component::CurDir => {}
-            Component::ParentDir => {
-                names.pop();
-            }
             Component::Normal(name) => names.push(name),
-            Component::Prefix(_) => return Err(Errno::INVAL),
+            Component::ParentDir | Component::Prefix(_) => return Err(Errno::INVAL),
         }
     }
     Ok(names)
