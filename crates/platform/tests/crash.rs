@@ -152,6 +152,19 @@ fn cuts_and_holes_are_pending_too() {
 }
 
 #[test]
+fn a_hole_may_be_there_in_part() {
+    let seen = outcomes(500, |seed| {
+        let (disk, file) = disk_with(seed, &[b'x'; 3 * SECTOR]);
+        file.punch_hole(0, 3 * SECTOR as u64).unwrap();
+        disk.crash();
+        let bytes = log(&disk);
+        assert_eq!(bytes.len(), 3 * SECTOR);
+        bytes.chunks(SECTOR).map(|sector| sector[0] == 0).collect::<Vec<_>>()
+    });
+    assert_eq!(seen.len(), 8);
+}
+
+#[test]
 fn growing_by_allocation_is_pending_until_synced() {
     let seen = outcomes(100, |seed| {
         let (disk, file) = disk_with(seed, b"x");

@@ -269,14 +269,16 @@ impl Image {
         self.pending.iter().filter(|operation| !matches!(operation, Pending::Write { .. })).count()
     }
 
-    /// For each pending operation what becomes of it if it is a write (other operations have no fate of their own).
+    /// For each pending operation what becomes of it. For cuts and holes this is the second word: the first has the
+    /// journal, see [`Image::settle`].
     fn choose_fates(&self, prng: &mut Prng) -> Vec<Fate> {
         let mut fates: Vec<Fate> = self
             .pending
             .iter()
             .map(|operation| match operation {
                 Pending::Write { offset, data } => choose_fate(*offset, data.len(), prng),
-                Pending::SetLen(_) | Pending::Punch { .. } => Fate::Lost,
+                Pending::Punch { start, end } => choose_fate(*start, end - start, prng),
+                Pending::SetLen(_) => Fate::Kept,
             })
             .collect();
         if self.pending.len() > 1 {
@@ -318,13 +320,22 @@ impl Image {
         let mut image = Vec::clone(&self.durable);
         let mut lengths = lengths;
         for (operation, fate) in self.pending.iter().zip(fates) {
+            if !matches!(operation, Pending::Write { .. }) {
+                if lengths == 0 {
+                    continue;
+                }
+                lengths -= 1;
+            }
             match (operation, fate) {
-                (Pending::SetLen(_) | Pending::Punch { .. }, _) => {
-                    if lengths > 0 {
-                        lengths -= 1;
-                        operation.apply(&mut image);
+                // A large hole takes more than one transaction: the last that survives may be there in part.
+                (Pending::Punch { start, end }, Fate::Torn { arrived, .. }) if lengths == 0 => {
+                    let end = (*end).min(image.len());
+                    if *start < end {
+                        let sectors = end.div_ceil(SECTOR) - start / SECTOR;
+                        write_torn(&mut image, *start, &Data::Zeros(end - start), &arrived[..sectors], false);
                     }
                 }
+                (Pending::SetLen(_) | Pending::Punch { .. }, _) => operation.apply(&mut image),
                 (Pending::Write { .. }, Fate::Lost) => {}
                 (Pending::Write { .. }, Fate::Kept) => operation.apply(&mut image),
                 (Pending::Write { offset, data }, Fate::Torn { arrived, grown }) => {

@@ -19,7 +19,7 @@
 //! - A write behind the end that is torn may have lengthened the file all the same; sectors that did not arrive are
 //!   zeros then, and so is a gap. Bytes of other files never show.
 //! - Cuts, growths and holes are in the file system's journal: of one file's, a first few survive, in order among
-//!   themselves but in no order with the writes.
+//!   themselves but in no order with the writes. The last hole that survives may be there in part.
 //! - Of each directory's changes a first few survive, in order. A rename between two directories counts in both, and
 //!   happened in both or in neither. A file whose name did not survive is gone, however well synced.
 //! - Often enough nothing pending survives, or everything.
