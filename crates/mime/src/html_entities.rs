@@ -51,9 +51,7 @@ pub(crate) fn entity(name: &str) -> Option<char> {
         return None;
     }
     let Some(number) = name.strip_prefix('#') else {
-        let index = ENTITIES
-            .binary_search_by_key(&name, |(entity, _)| entity)
-            .ok()?;
+        let index = ENTITIES.binary_search_by_key(&name, |(entity, _)| entity).ok()?;
         return char::from_u32(ENTITIES.get(index)?.1);
     };
     let code = match number.strip_prefix(['x', 'X']) {
@@ -61,11 +59,7 @@ pub(crate) fn entity(name: &str) -> Option<char> {
         None => number.parse::<u32>().ok()?,
     };
     match u8::try_from(code) {
-        Ok(octet @ 128..=159) => encoding_rs::WINDOWS_1252
-            .decode_without_bom_handling(&[octet])
-            .0
-            .chars()
-            .next(),
+        Ok(octet @ 128..=159) => encoding_rs::WINDOWS_1252.decode_without_bom_handling(&[octet]).0.chars().next(),
         _ => char::from_u32(code).filter(|character| *character != '\0'),
     }
 }

@@ -27,10 +27,7 @@ impl TextSink for Count {
 fn everything(message: &[u8]) {
     let (structure, _) = scan(message);
     assert_eq!(Structure::decode(&structure.encode()).unwrap(), structure);
-    assert_eq!(
-        structure.message.root.header.end,
-        header_len(message) as u64
-    );
+    assert_eq!(structure.message.root.header.end, header_len(message) as u64);
 
     assert!(preview(message, &structure).chars().count() <= PREVIEW_CHARS_MAX);
     let mut count = Count::default();
@@ -39,14 +36,8 @@ fn everything(message: &[u8]) {
     assert!(header_text(header, &mut count).is_continue());
 
     // A subset and its opposite have each field once, and the empty line twice.
-    let fields: usize = HeaderBlock::new(header)
-        .fields()
-        .map(|field| field.full.len())
-        .sum();
-    let (with, without) = (
-        fields_subset(header, &["To"], false),
-        fields_subset(header, &["To"], true),
-    );
+    let fields: usize = HeaderBlock::new(header).fields().map(|field| field.full.len()).sum();
+    let (with, without) = (fields_subset(header, &["To"], false), fields_subset(header, &["To"], true));
     let empty_line = fields_subset(header, &["no-such"], false).len();
     assert!(empty_line <= 2);
     assert_eq!(with.len() + without.len(), fields + 2 * empty_line);
@@ -56,9 +47,7 @@ fn everything(message: &[u8]) {
         parse_date(field.value);
         decode_unstructured(field.value);
         field_text(field.name);
-        parse_addresses(field.value, 100)
-            .iter()
-            .for_each(|address| drop(address.text()));
+        parse_addresses(field.value, 100).iter().for_each(|address| drop(address.text()));
     }
     for part in structure.parts() {
         part.filename();
@@ -119,8 +108,7 @@ fn mail_like() -> impl Strategy<Value = Vec<u8>> {
         b"\x1b$B",
         "\u{e9}\u{301}".as_bytes(),
     ];
-    proptest::collection::vec(proptest::sample::select(PIECES), 0..60)
-        .prop_map(|pieces| pieces.concat())
+    proptest::collection::vec(proptest::sample::select(PIECES), 0..60).prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
