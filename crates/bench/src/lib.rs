@@ -1,1 +1,11 @@
-//! Workloads, load generator and report; speaks to any server over the wire.
+//! Workloads, load generator and report: what a mail server does in a second, beside what the machine could do.
+//!
+//! Everything is measured over the wire, so any IMAP server can stand in Mailyard's place. Every figure comes with the physical limit
+//! of the same work, measured in the same run; the ratio of the two is the result.
+
+mod cli;
+pub mod corpus;
+pub mod error;
+pub mod random;
+
+pub use cli::run;

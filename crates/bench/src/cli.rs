@@ -1,0 +1,86 @@
+//! The command line.
+
+use crate::corpus::{self, Size};
+use crate::error::{Error, Result};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Measures a mail server, beside what the machine could do.
+#[derive(Parser)]
+#[command(name = "mailyard-bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Writes an mbox file of a wanted size, made from real mail.
+    Corpus(CorpusArgs),
+}
+
+/// Which mail to make.
+#[derive(Args, Clone, Debug)]
+pub struct MailArgs {
+    /// Real mail to start from: a folder of message files, or an mbox file.
+    #[arg(long, default_value = "mail")]
+    pub from: PathBuf,
+    /// Other seeds give other mail of the same kind.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Args)]
+struct CorpusArgs {
+    #[command(flatten)]
+    mail: MailArgs,
+    /// small, medium, large, lohoff or lkml.
+    #[arg(long, required_unless_present = "messages")]
+    size: Option<String>,
+    /// Messages, instead of a named size.
+    #[arg(long, requires = "bytes", conflicts_with = "size")]
+    messages: Option<u64>,
+    /// Bytes of the mbox file.
+    #[arg(long, requires = "messages")]
+    bytes: Option<u64>,
+    /// The mbox file to write.
+    #[arg(long)]
+    output: PathBuf,
+}
+
+/// Runs the program with these arguments, the program's name first.
+pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help goes to standard output and is no failure; clap knows which is which.
+            let _ = error.print();
+            return if error.use_stderr() { 2.into() } else { 0.into() };
+        }
+    };
+    let done = match cli.command {
+        Command::Corpus(args) => corpus(&args),
+    };
+    if let Err(error) = done {
+        eprintln!("mailyard-bench: {error}");
+        return 1.into();
+    }
+    0.into()
+}
+
+fn corpus(args: &CorpusArgs) -> Result<()> {
+    let size = match (&args.size, args.messages, args.bytes) {
+        (Some(name), _, _) => named(name)?,
+        (None, Some(messages), Some(bytes)) => Size { messages, bytes },
+        _ => return Err(Error::new("a size is needed")),
+    };
+    let written = corpus::make(&args.mail.from, size, args.mail.seed, &args.output)?;
+    println!("{} messages, {} bytes in {}", written.messages, written.bytes, args.output.display());
+    Ok(())
+}
+
+/// The named size, or an error that lists the names.
+pub fn named(name: &str) -> Result<Size> {
+    let names: Vec<&str> = Size::NAMED.iter().map(|(name, _)| *name).collect();
+    Size::named(name).ok_or_else(|| Error::new(format!("no size is called {name:?}; there are {}", names.join(", "))))
+}
