@@ -6,6 +6,12 @@
 mod cli;
 pub mod corpus;
 pub mod error;
+pub mod limits;
+mod mbox;
+pub mod process;
 pub mod random;
+pub mod report;
+pub mod wire;
+pub mod workload;
 
 pub use cli::run;

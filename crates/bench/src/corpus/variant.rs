@@ -111,9 +111,6 @@ impl Recipe<'_> {
             let end = memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1);
             let (line, after) = rest.split_at(end);
             rest = after;
-            if line.starts_with(b"From ") {
-                out.push(b'>');
-            }
             let start = out.len();
             out.extend_from_slice(line);
             in_part_header = is_structure(line)
@@ -121,6 +118,10 @@ impl Recipe<'_> {
                 || line.starts_with(b"\t") && in_part_header;
             if !in_part_header && let Some(copy) = out.get_mut(start..) {
                 self.variants.pool.replace(copy, WORDS_REPLACED, &mut random);
+            }
+            // Only now: a word may have become a "From".
+            if out.get(start..).is_some_and(|copy| copy.starts_with(b"From ")) {
+                out.insert(start, b'>');
             }
         }
     }

@@ -74,7 +74,8 @@ impl Recipe<'_> {
         let mut sender = None;
         let mut has_id = false;
         for field in fields(head) {
-            if field.is_any(&DROPPED) {
+            // Some messages carry a second mbox line in their header.
+            if field.is_any(&DROPPED) || field.whole.starts_with(b"From ") {
                 continue;
             }
             let start = out.len();
