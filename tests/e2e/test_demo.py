@@ -60,6 +60,33 @@ class Demo(Case):
         self.assertEqual(process.returncode, 0)
         self.assertFalse(pathlib.Path(line["data"]).exists(), "the temporary folder is left behind")
 
+    def test_pasted(self):
+        """What is printed for people, pasted into a shell as it stands."""
+        text = self.read_until(self.start(), r"(?s)mutt:.*Python:.*mbsync.*\nEND\n")
+        parts = re.search(r"(?s)\nmutt:\n\n(.*?)\n\nPython:\n\n(.*?)\n\nmbsync[^\n]*\n\n(.*\nEND\n)", text)
+        self.assertIsNotNone(parts, text)
+        mutt, python, mbsync = parts.groups()
+        with self.subTest("Python"):
+            printed = self.shell(python)
+            self.assertGreater(printed.count("Subject:"), 10, printed)
+        with self.subTest("mbsync"):
+            self.shell(mbsync)
+            pulled = [path for path in self.folder.glob("demo-mail/**/*") if path.is_file() and path.parent.name in ("cur", "new")]
+            self.assertGreater(len(pulled), 10, "messages in the Maildir")
+        with self.subTest("mutt"):
+            # From a file, since tmux would take the quotes for its own.
+            script = self.folder / "paste.sh"
+            script.write_text(mutt + "\n")
+            terminal = Terminal(self.folder, "sh", script)
+            self.addCleanup(terminal.close)
+            terminal.wait_for("[Msgs:")
+
+    def shell(self, command):
+        environment = dict(os.environ, HOME=str(self.folder))
+        done = subprocess.run(["sh", "-c", command], cwd=self.folder, env=environment, capture_output=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return done.stdout.decode()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 import unittest
 
 import support
@@ -142,7 +141,9 @@ class Import(Case):
                 tool(self.data, "export", "--user", support.USER, "--mailbox", "INBOX", "--format", kind, target)
                 user = f"{SECOND}-{kind}"
                 add_user(self.data, user)
-                self.load(target, user=user)
+                written = list(target.iterdir())
+                self.assertEqual(len(written), 1, "one mailbox, one file or Maildir")
+                self.load(written[0], user=user)
                 found = self.contents(user=user)
                 self.assertEqual(sum(found.values()), sum(wanted.values()))
                 self.assertEqual(wanted - found, collections.Counter(), "changed on the way")

@@ -14,6 +14,9 @@ const STOP_MAX: Duration = Duration::from_secs(60);
 /// How often a starting or stopping server is looked at.
 const POLL: Duration = Duration::from_millis(2);
 
+/// More than any measurement opens.
+const CONNECTIONS_MAX: u32 = 1_000;
+
 const USER: &str = "bench";
 const PASSWORD: &str = "bench-password";
 
@@ -22,6 +25,7 @@ pub struct Mailyard {
     program: PathBuf,
     data: PathBuf,
     log: PathBuf,
+    config: PathBuf,
     child: Option<Child>,
     /// Where it listens, and the account that was made on it.
     pub address: Address,
@@ -34,8 +38,17 @@ impl Mailyard {
         std::fs::create_dir_all(&data).doing(data.display())?;
         let address =
             Address { host: "127.0.0.1".into(), port: free_port()?, user: USER.into(), password: PASSWORD.into() };
-        let server =
-            Mailyard { program: program.to_path_buf(), data, log: work.join("server.log"), child: None, address };
+        let server = Mailyard {
+            program: program.to_path_buf(),
+            data,
+            log: work.join("server.log"),
+            config: work.join("mailyard.toml"),
+            child: None,
+            address,
+        };
+        // A benchmark is one user with very many connections.
+        let limits = format!("[limits]\nconnections_per_user_max = {CONNECTIONS_MAX}\n");
+        std::fs::write(&server.config, limits).doing(server.config.display())?;
         let mut add = server.tool("user");
         add.args(["add", USER, "--password-stdin"]);
         server.run(add, format!("{PASSWORD}\n").as_bytes())?;
@@ -56,7 +69,7 @@ impl Mailyard {
         let log = File::options().create(true).append(true).open(&self.log).doing(self.log.display())?;
         let errors = log.try_clone().doing(self.log.display())?;
         let mut command = Command::new(&self.program);
-        command.arg("serve").arg("--data").arg(&self.data);
+        command.arg("serve").arg("--data").arg(&self.data).arg("--config").arg(&self.config);
         command.arg("--listen").arg(format!("imap={}:{}", self.address.host, self.address.port));
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         let mut child = command.spawn().doing(self.program.display())?;
