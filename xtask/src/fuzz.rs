@@ -1,7 +1,7 @@
 //! A short run of every fuzz target.
 //!
-//! The targets are a workspace of their own in `fuzz/`, since libFuzzer needs a nightly toolchain. Where that is missing the properties
-//! are still tested: each crate runs the same functions under proptest with a fixed budget in `cargo test`.
+//! The targets are a workspace of their own in `fuzz/`, since libFuzzer needs a nightly toolchain. The same properties run on the stable
+//! one under a fixed budget of random input, always.
 
 use crate::step::{Outcome, Report};
 use crate::tree::{Tree, program, succeeds};
@@ -11,8 +11,14 @@ const SECONDS: u32 = 60;
 /// The first target also builds everything.
 const MINUTES: u32 = 10;
 
-/// One step a target.
+/// The properties on the stable toolchain, then one step a target.
 pub fn steps(report: &mut Report) {
+    report.step("properties", |tree, log| {
+        let mut command = tree.cargo();
+        command.args(["test", "--locked", "--manifest-path", "fuzz/Cargo.toml", "--target-dir"]).arg(tree.target());
+        log.run(&command, 20)?;
+        Ok(Outcome::Passed)
+    });
     let targets = targets(report.tree);
     if let Some(why) = missing() {
         report.step("fuzz", |_, _| Ok(Outcome::Skipped(why)));
@@ -25,7 +31,7 @@ pub fn steps(report: &mut Report) {
         report.step(&format!("fuzz {target}"), |tree, log| {
             let mut command = cargo_nightly(tree);
             command
-                .args(["fuzz", "run", "--fuzz-dir", "fuzz", &target, "--"])
+                .args(["fuzz", "run", "--fuzz-dir", "fuzz", "--features", "libfuzzer", &target, "--"])
                 .arg(format!("-max_total_time={SECONDS}"))
                 .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
             log.run(&command, MINUTES)?;
@@ -47,7 +53,7 @@ fn cargo_nightly(tree: &Tree) -> Command {
 }
 
 fn missing() -> Option<String> {
-    let instead = "the same properties ran under proptest";
+    let instead = "the same properties ran with a fixed budget";
     if program("rustup").is_none() || !succeeds(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
         return Some(format!("no nightly toolchain (`rustup toolchain install nightly`); {instead}"));
     }
