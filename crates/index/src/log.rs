@@ -283,14 +283,13 @@ impl Log {
         let is_full = writer.tail.as_ref().is_none_or(|tail| tail.end() >= self.options.tail_bytes_max);
         if is_full {
             let tail = writer.begin_tail(first.frame.number)?;
-            let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
-            let mut tails = layout.tails.clone();
-            tails.push(tail);
-            *layout = Arc::new(Layout { tails, ..Layout::clone(&layout) });
+            self.change_layout(|layout| layout.tails.push(tail));
         }
         writer.write(batch, first.frame.number - 1, &self.options)?;
         drop(writer);
-        self.hold_back();
+        if is_full {
+            self.hold_back();
+        }
         Ok(())
     }
 

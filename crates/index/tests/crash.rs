@@ -442,8 +442,7 @@ impl Mirror<'_> {
             save_date: None,
         };
         assert_eq!(tx.add_entry(MailboxId(id), email, &entry).unwrap().get(), uid);
-        let entry =
-            Entry { flags: flags.0, modseq: self.modseq, date, size: message.len() as u32, email: email.0 };
+        let entry = Entry { flags: flags.0, modseq: self.modseq, date, size: message.len() as u32, email: email.0 };
         expected.entries.insert(uid, entry);
         expected.uidnext = u64::from(uid) + 1;
         expected.modseq = self.modseq;
