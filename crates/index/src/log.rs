@@ -261,12 +261,9 @@ impl Log {
             head.closed = Some(format!("a write failed earlier, the log must be opened anew: {}", failure.error));
         }
         let (first, last) = (head.settled + 1, head.serial);
-        head.failures.push(Failure {
-            first,
-            last,
-            kind: failure.error.kind(),
-            details: failure.error.details().to_owned(),
-        });
+        // `DiskFull` promises that nothing was changed; after a part was written nobody can.
+        let kind = if failure.is_clean { failure.error.kind() } else { ErrorKind::Io };
+        head.failures.push(Failure { first, last, kind, details: failure.error.details().to_owned() });
         if head.failures.len() > FAILURES_MAX {
             head.failures.remove(0);
         }
