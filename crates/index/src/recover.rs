@@ -301,9 +301,8 @@ pub(crate) fn replay_log(layout: &Layout, options: &Options, upto: u64) -> Resul
     for segment in &layout.segments {
         replay.segment(segment)?;
     }
-    for (n, tail) in layout.tails.iter().enumerate() {
-        let is_last = n + 1 == layout.tails.len();
-        let mut scan = TailScan::run(&tail.path, &tail.file, tail.first_frame, is_last)?;
+    for tail in &layout.tails {
+        let mut scan = TailScan::run_up_to(&tail.path, &tail.file, tail.first_frame, tail.end())?;
         scan.frames.retain(|frame| frame.header.frame.number <= upto);
         let found =
             FoundTail { path: tail.path.clone(), first_frame: tail.first_frame, file: Arc::clone(&tail.file), scan };
