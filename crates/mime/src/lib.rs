@@ -1,1 +1,52 @@
 //! Mail bytes to structure, never failing.
+//!
+//! Mail is whatever arrived: this crate takes any bytes and answers with the best structure that they
+//! have and a list of [`Defect`]s. It knows nothing of sessions or stores, but gives exactly what IMAP
+//! asks of a message: ENVELOPE, BODYSTRUCTURE, BODY\[section\], BINARY\[section\], SEARCH, PREVIEW.
+//!
+//! * [`Scanner`] / [`scan`]: bytes in any cut → [`Structure`], with every part's place in the message.
+//! * [`HeaderBlock`], [`header_len`], [`fields_subset`]: header fields as stored.
+//! * [`Envelope`], [`Address`]: as RFC 9051 §7.5.2 wants them, undecoded.
+//! * [`decode_unstructured`], [`decode_parameter`]: RFC 2047 and RFC 2231.
+//! * [`parse_date`]: RFC 5322 dates and what passes for them.
+//! * [`TransferDecoder`], [`CharsetDecoder`]: streaming decoders.
+//! * [`TextExtractor`], [`body_text`], [`header_text`]: text for search; [`fold`], [`Needle`], [`Matcher`]: finding in it.
+//! * [`preview`]: RFC 8970.
+//!
+//! Invariants:
+//! * nothing here panics, whatever the input; nothing recurses on the depth of the input beyond
+//!   [`Limits::depth_max`]; time is linear in the input;
+//! * the result does not depend on how the input was cut into pieces;
+//! * the ranges of a part lie inside those of the part around it.
+
+mod address;
+mod charset;
+mod codec;
+mod date;
+mod defect;
+mod encoded_word;
+mod envelope;
+mod fold;
+mod header;
+mod preview;
+mod scanner;
+mod structure;
+mod text;
+mod transfer;
+
+pub use address::{Address, parse_addresses};
+pub use charset::{CharsetDecoder, charset_known, decode_charset};
+pub use codec::DecodeError;
+pub use date::{DateTime, parse_date};
+pub use defect::{Defect, DefectKind, Limits};
+pub use encoded_word::{decode_parameter, decode_unstructured, unfold};
+pub use envelope::Envelope;
+pub use fold::{Matcher, Needle, fold};
+pub use header::{Field, HeaderBlock, fields_subset, header_len};
+pub use preview::{PreviewBuilder, preview, preview_part};
+pub use scanner::{Scanner, scan};
+pub use structure::{Content, Disposition, Message, Parameter, Part, Section, Structure};
+pub use text::{
+    TextExtractor, TextSink, body_text, field_text, header_text, part_text, searched_parts,
+};
+pub use transfer::{Encoding, TransferDecoder, TransferError};

@@ -1,0 +1,140 @@
+//! The structure of a message: a tree of parts with their places in the octets.
+
+use crate::{Encoding, Envelope};
+use std::ops::Range;
+
+/// The structure of a whole message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Structure {
+    /// The message itself.
+    pub message: Message,
+}
+
+/// A message: the outermost one or one inside a message/rfc822 part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its ENVELOPE.
+    pub envelope: Envelope,
+    /// Its header and body, as a part.
+    pub root: Part,
+}
+
+/// One part: a leaf, a multipart or a message/rfc822. All offsets are octets from the start of the
+/// outermost message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The header block, its empty line included: the message's header for the root of a message, the MIME
+    /// header otherwise.
+    pub header: Range<u64>,
+    /// The body, without the line end that belongs to the delimiter after it.
+    pub body: Range<u64>,
+    /// Lines of the body: line ends, plus one for a last line without one.
+    pub body_lines: u64,
+    /// Type, upper case: `TEXT`.
+    pub media_type: Vec<u8>,
+    /// Subtype, upper case: `PLAIN`.
+    pub media_subtype: Vec<u8>,
+    /// Parameters of Content-Type in order; RFC 2231 continuations joined. Names as written.
+    pub parameters: Vec<Parameter>,
+    /// Content-Transfer-Encoding as written, upper case; `7BIT` if there is none.
+    pub encoding: Vec<u8>,
+    /// Content-ID.
+    pub id: Option<Vec<u8>>,
+    /// Content-Description, undecoded.
+    pub description: Option<Vec<u8>>,
+    /// Content-MD5.
+    pub md5: Option<Vec<u8>>,
+    /// Content-Disposition.
+    pub disposition: Option<Disposition>,
+    /// Content-Language tags.
+    pub language: Vec<Vec<u8>>,
+    /// Content-Location.
+    pub location: Option<Vec<u8>>,
+    /// What is inside.
+    pub content: Content,
+}
+
+/// What a part holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Octets.
+    Leaf,
+    /// Parts; empty if the boundary never appeared.
+    Multipart(Vec<Part>),
+    /// A message (message/rfc822, message/global).
+    Message(Box<Message>),
+}
+
+/// A parameter of a Content-Type or Content-Disposition, dequoted, otherwise as written. An RFC 2231
+/// extended value has a name ending in `*` and keeps its charset and percent encoding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Name as written.
+    pub name: Vec<u8>,
+    /// Value, dequoted.
+    pub value: Vec<u8>,
+}
+
+/// A Content-Disposition (RFC 2183).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disposition {
+    /// `INLINE`, `ATTACHMENT`, ... upper case.
+    pub kind: Vec<u8>,
+    /// Parameters in order.
+    pub parameters: Vec<Parameter>,
+}
+
+/// The last word of an IMAP section (RFC 9051 §6.4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// No word: BODY\[\], BODY\[1.2\].
+    Whole,
+    /// HEADER (also for HEADER.FIELDS: run [`crate::fields_subset`] on the octets).
+    Header,
+    /// TEXT.
+    Text,
+    /// MIME.
+    Mime,
+}
+
+impl Structure {
+    /// The part with this IMAP part number (RFC 9051 §6.4.5.1); the root for an empty number.
+    pub fn part(&self, _number: &[u32]) -> Option<&Part> {
+        todo!()
+    }
+    /// The place of an IMAP section, in octets of the message; `None` if the message has no such section.
+    pub fn section(&self, _number: &[u32], _section: Section) -> Option<Range<u64>> {
+        todo!()
+    }
+    /// Octets of the whole message.
+    pub fn size(&self) -> u64 {
+        self.message.root.body.end
+    }
+    /// All parts, parents before children, nested messages' roots included.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::empty()
+    }
+}
+
+impl Part {
+    /// Octets of the body as stored.
+    pub fn body_size(&self) -> u64 {
+        self.body.end.saturating_sub(self.body.start)
+    }
+    /// The transfer encoding.
+    pub fn transfer_encoding(&self) -> Encoding {
+        Encoding::from_name(&self.encoding)
+    }
+    /// The decoded value of a Content-Type parameter.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        crate::decode_parameter(&self.parameters, name)
+    }
+    /// The decoded file name: Content-Disposition's `filename`, else Content-Type's `name`.
+    pub fn filename(&self) -> Option<String> {
+        todo!()
+    }
+    /// Whether this is a text part.
+    pub fn is_text(&self) -> bool {
+        self.media_type == b"TEXT"
+    }
+}
