@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use model::{AccountName, DateTime, EmailId, FlagChange, Keyword, MailboxId, MailboxName, ModSeq, Result, SpecialUse, SystemFlag, Uid, UidSet, UidValidity};
+use model::{
+    AccountName, DateTime, EmailId, Keyword, MailboxId, MailboxName, ModSeq, Result, SpecialUse, SystemFlag, Uid,
+    UidSet, UidValidity,
+};
 
 use crate::{MessageWriter, PendingMessage, Reader, View};
 
@@ -86,11 +89,22 @@ pub struct Copied {
     pub expunged_modseq: Option<ModSeq>,
 }
 
+/// Which way STORE changes flags (RFC 9051 §6.4.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreMode {
+    /// `FLAGS`
+    Replace,
+    /// `+FLAGS`
+    Add,
+    /// `-FLAGS`
+    Remove,
+}
+
 /// How STORE asks for flags (RFC 9051 §6.4.6, RFC 7162 §3.1.3).
 #[derive(Clone, Debug)]
 pub struct StoreFlags {
     /// Replace, add or remove.
-    pub change: fn(model::Flags) -> FlagChange,
+    pub mode: StoreMode,
     /// The flags.
     pub flags: FlagNames,
     /// Entries with a higher modseq stay as they are.

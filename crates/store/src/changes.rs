@@ -23,6 +23,10 @@ pub struct Changes {
 impl Changes {
     /// Whether nothing is different.
     pub fn is_empty(&self) -> bool {
-        self.expunged_uids.is_empty() && self.flags_changed.is_empty() && self.added == 0 && !self.keywords_changed && !self.mailbox_deleted
+        self.expunged_uids.is_empty()
+            && self.flags_changed.is_empty()
+            && self.added == 0
+            && !self.keywords_changed
+            && !self.mailbox_deleted
     }
 }

@@ -14,7 +14,10 @@ pub mod search;
 mod store;
 mod view;
 
-pub use account::{Account, Appended, Copied, Expunged, FlagNames, Listener, MailboxInfo, NewMessage, Status, Stored, StoreFlags};
+pub use account::{
+    Account, Appended, Copied, Expunged, FlagNames, Listener, ListenerGuard, MailboxInfo, NewMessage, Status,
+    StoreFlags, StoreMode, Stored,
+};
 pub use changes::Changes;
 pub use message::{MessageWriter, PendingMessage};
 pub use reader::Reader;
