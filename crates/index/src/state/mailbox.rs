@@ -116,6 +116,13 @@ impl Mailbox {
         self.octets
     }
 
+    /// The same mailbox without any entry: what is left of a view of a mailbox that was deleted.
+    pub fn emptied(&self) -> Mailbox {
+        let mut mailbox = Mailbox { slots: Vec::new(), ..self.clone() };
+        mailbox.recount();
+        mailbox
+    }
+
     /// The first entry without \Seen. Reads one chunk at most.
     pub fn first_unseen(&self) -> Option<(SeqNum, Row)> {
         let slot = self.slots.iter().find(|slot| slot.summary.unseen > 0)?;
