@@ -265,19 +265,17 @@ impl State {
     }
 }
 
-/// What SAVE keeps (RFC 5182 §2.4; RFC 9394 §3.1 for PARTIAL).
+/// What SAVE keeps (the tables of RFC 5182 §2.4 and RFC 9394 §3.2).
 fn saved(returns: SearchReturn, seqs: &NumSet, page: Option<&NumSet>) -> NumSet {
-    if let Some(page) = page
-        && !returns.count
-    {
-        return page.clone();
-    }
-    if returns.all || returns.count || !(returns.min || returns.max) {
+    let some = returns.min || returns.max || page.is_some();
+    if returns.all || returns.count || !some {
         return seqs.clone();
     }
     let min = seqs.first().filter(|_| returns.min);
     let max = seqs.last().filter(|_| returns.max);
-    min.into_iter().chain(max).collect()
+    let mut kept = page.cloned().unwrap_or_default();
+    kept.extend(min.into_iter().chain(max));
+    kept
 }
 
 /// The MODSEQ of an answer: the highest of all that match; of those named when only MIN or MAX were asked for (RFC 7162 §3.1.10).
@@ -307,6 +305,12 @@ mod tests {
         assert_eq!(keeps(SearchReturn { min: true, max: true, ..returns }), "2,9");
         assert_eq!(keeps(SearchReturn { min: true, count: true, ..returns }), "2,5,9");
         assert_eq!(keeps(SearchReturn { max: true, all: true, ..returns }), "2,5,9");
+        // The table of RFC 9394 §3.2.
+        let page = NumSet::range(5, 5);
+        let keeps = |returns| saved(returns, &seqs, Some(&page)).to_string();
+        assert_eq!(keeps(returns), "5");
+        assert_eq!(keeps(SearchReturn { min: true, max: true, ..returns }), "2,5,9");
+        assert_eq!(keeps(SearchReturn { count: true, ..returns }), "2,5,9");
     }
 
     #[test]
