@@ -71,9 +71,7 @@ pub struct LockGuard {
 impl LockGuard {
     /// Wraps the object whose drop releases the lock. For implementations of [`Disk`].
     pub fn new(held: impl Any + Send + Sync) -> Self {
-        Self {
-            _held: Box::new(held),
-        }
+        Self { _held: Box::new(held) }
     }
 }
 
@@ -171,8 +169,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// All the bytes of a file. For small files; the length is not limited here.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.open(path, OpenMode::Read)?;
-        let len = usize::try_from(file.len()?)
-            .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        let len = usize::try_from(file.len()?).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
         let mut bytes = vec![0; len];
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -200,10 +197,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
 }
 
 /// An open file. All methods take offsets; there is no cursor, and any number of threads may use one handle.
-#[expect(
-    clippy::len_without_is_empty,
-    reason = "len asks the file system and can fail"
-)]
+#[expect(clippy::len_without_is_empty, reason = "len asks the file system and can fail")]
 pub trait File: Send + Sync + fmt::Debug {
     /// Reads up to `buf.len()` bytes from `offset` on, in one system call. Less than asked for only at the end of
     /// the file (0: at or behind it) or, rarely, when the system interrupts; [`File::read_exact_at`] handles both.
@@ -268,7 +262,7 @@ pub trait File: Send + Sync + fmt::Debug {
     ///
     /// Durable: after [`File::sync_data`].
     fn write_zeros(&self, offset: u64, len: u64) -> io::Result<()> {
-        const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
         let mut at = offset;
         let mut left = len;
         while left > 0 {

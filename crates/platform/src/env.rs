@@ -21,10 +21,6 @@ pub struct Env {
 impl Env {
     /// The machine that this runs on.
     pub fn real() -> Self {
-        Self {
-            disk: Arc::new(RealDisk),
-            clock: Arc::new(RealClock::default()),
-            random: Arc::new(RealRandom),
-        }
+        Self { disk: Arc::new(RealDisk), clock: Arc::new(RealClock::default()), random: Arc::new(RealRandom) }
     }
 }

@@ -1,7 +1,7 @@
 //! The seams of the Mailyard mail store: disk, clock, randomness; real and simulated.
 //!
 //! The store touches files, time and randomness in no other way than through an [`Env`]. [`Env::real`] is the
-//! operating system (Linux only); `sim::SimEnv` is a seeded machine whose disk can lose power, tear writes,
+//! operating system (Linux only); [`sim::SimEnv`] is a seeded machine whose disk can lose power, tear writes,
 //! fail and fill up, and whose clock stands still until it is told to move.
 //!
 //! This is the only crate in which `unsafe` may stand; each block argues why it is sound.
@@ -12,6 +12,7 @@ pub mod env;
 pub mod mapped;
 pub mod random;
 pub mod real;
+pub mod sim;
 
 pub use clock::{Clock, Timestamp};
 pub use disk::{DirEntry, Disk, File, LockGuard, Metadata, OpenMode, SECTOR_BYTES, parent_of};

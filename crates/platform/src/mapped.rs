@@ -26,27 +26,15 @@ enum Bytes {
 impl Mapped {
     /// Bytes that were never in a file.
     pub fn from_vec(bytes: Vec<u8>) -> Self {
-        Self {
-            bytes: Bytes::Memory {
-                bytes: Arc::new(bytes),
-                _in_use: None,
-            },
-        }
+        Self { bytes: Bytes::Memory { bytes: Arc::new(bytes), _in_use: None } }
     }
 
     pub(crate) fn from_map(map: memmap2::Mmap) -> Self {
-        Self {
-            bytes: Bytes::Map(Arc::new(map)),
-        }
+        Self { bytes: Bytes::Map(Arc::new(map)) }
     }
 
     pub(crate) fn from_shared(bytes: Arc<Vec<u8>>, in_use: Arc<dyn Any + Send + Sync>) -> Self {
-        Self {
-            bytes: Bytes::Memory {
-                bytes,
-                _in_use: Some(in_use),
-            },
-        }
+        Self { bytes: Bytes::Memory { bytes, _in_use: Some(in_use) } }
     }
 }
 

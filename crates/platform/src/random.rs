@@ -27,9 +27,7 @@ impl Prng {
     /// The generator of this seed. Any seed is as good as any other, 0 included.
     pub fn new(seed: u64) -> Self {
         let mut seed = seed;
-        Self {
-            state: std::array::from_fn(|_| split_mix(&mut seed)),
-        }
+        Self { state: std::array::from_fn(|_| split_mix(&mut seed)) }
     }
 
     /// The next number, over the whole range.
@@ -111,4 +109,70 @@ fn split_mix(state: &mut u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Known answers: SplitMix64 and xoshiro256** by the authors' published C code.
+    #[test]
+    fn known_answers() {
+        let mut seed = 0;
+        assert_eq!(split_mix(&mut seed), 0xE220_A839_7B1D_CDAF);
+        assert_eq!(split_mix(&mut seed), 0x6E78_9E6A_A1B9_65F4);
+        let mut prng = Prng { state: [1, 2, 3, 4] };
+        let first: Vec<u64> = (0..5).map(|_| prng.u64()).collect();
+        assert_eq!(first, [11520, 0, 1_509_978_240, 1_215_971_899_390_074_240, 1_216_172_134_540_287_360]);
+    }
+
+    #[test]
+    fn numbers_stay_in_their_bounds_and_reach_them() {
+        let mut prng = Prng::new(0);
+        let mut seen = [false; 7];
+        for _ in 0..1000 {
+            seen[prng.index(7)] = true;
+            assert!((3..=5).contains(&prng.between(3, 5)));
+            assert!((0.0..1.0).contains(&prng.unit()));
+        }
+        assert_eq!(seen, [true; 7]);
+        assert_eq!((prng.below(0), prng.below(1), prng.index(0)), (0, 0, 0));
+        assert!(!prng.one_in(0) && prng.one_in(1));
+        assert_eq!(prng.between(9, 9), 9);
+        prng.between(0, u64::MAX);
+        assert_eq!(prng.pick::<u8>(&[]), None);
+    }
+
+    #[test]
+    fn shuffling_loses_nothing() {
+        let mut prng = Prng::new(1);
+        let mut numbers: Vec<u32> = (0..100).collect();
+        prng.shuffle(&mut numbers);
+        assert_ne!(numbers, (0..100).collect::<Vec<_>>());
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_fork_does_not_depend_on_what_follows() {
+        let mut a = Prng::new(5);
+        let mut b = a.clone();
+        let mut from_a = a.fork();
+        a.u64();
+        assert_eq!(from_a.u64(), b.fork().u64());
+    }
+
+    #[test]
+    fn filling_reaches_every_byte() {
+        let mut prng = Prng::new(2);
+        for len in 0..20 {
+            let mut any = vec![0u8; len];
+            for _ in 0..50 {
+                let mut bytes = vec![0; len];
+                prng.fill(&mut bytes);
+                any.iter_mut().zip(bytes).for_each(|(any, byte)| *any |= byte);
+            }
+            assert!(any.iter().all(|byte| *byte == 0xFF));
+        }
+    }
 }

@@ -1,16 +1,49 @@
-//! One user's mail: its mailboxes, and every change to them.
+//! One user's mail: what can be asked of it, and every change to its entries. Mailboxes are in `mailboxes`.
+//!
+//! Invariant: a function that changes something returns when the change is durable; what it read to decide was decided in the same
+//! transaction.
 
 use std::sync::Arc;
 
+use index::{Log, NewEntry, State, Transaction};
 use model::{
-    AccountName, DateTime, EmailId, Keyword, MailboxId, MailboxName, ModSeq, Result, SpecialUse, SystemFlag, Uid,
-    UidSet, UidValidity,
+    AccountName, DateTime, EmailId, Error, ErrorKind, FlagChange, Flags, Keyword, MailboxId, MailboxName, ModSeq,
+    Result, SpecialUse, SystemFlag, Uid, UidSet, UidValidity,
 };
 
+use crate::listeners::{Listener, ListenerGuard, Listeners};
+use crate::recent::RecentFloors;
 use crate::{MessageWriter, PendingMessage, Reader, View};
 
 /// One user's mail.
-pub struct Account {}
+pub struct Account {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What an account, its views and its readers share.
+pub(crate) struct Inner {
+    name: AccountName,
+    log: Arc<Log>,
+    listeners: Arc<Listeners>,
+    recent: RecentFloors,
+    message_bytes_max: u64,
+}
+
+impl Inner {
+    pub(crate) fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// The account as it is durably.
+    pub(crate) fn state(&self) -> Arc<State> {
+        self.log.state()
+    }
+
+    /// Entries of `mailbox` from here on are \Recent to whoever asks next; from now on they are not. Returns the old floor.
+    pub(crate) fn claim_recent(&self, mailbox: &index::Mailbox) -> u32 {
+        self.recent.claim(&self.log, mailbox)
+    }
+}
 
 /// A mailbox, as LIST wants it.
 #[derive(Clone, Debug)]
@@ -131,110 +164,196 @@ pub struct Expunged {
     pub highest_modseq: ModSeq,
 }
 
-/// Called after every published change of the account, from whichever thread made it; must be quick and must not call back.
-pub type Listener = Arc<dyn Fn() + Send + Sync>;
-
 impl Account {
+    pub(crate) fn new(name: AccountName, log: Arc<Log>, message_bytes_max: u64) -> Self {
+        let listeners = Arc::new(Listeners::default());
+        let to_call = Arc::clone(&listeners);
+        log.set_listener(Some(Box::new(move |_| to_call.call())));
+        let recent = RecentFloors::default();
+        Account { inner: Arc::new(Inner { name, log, listeners, recent, message_bytes_max }) }
+    }
+
     /// Its name.
     pub fn name(&self) -> &AccountName {
-        todo!()
+        &self.inner.name
     }
 
-    /// Every mailbox and every subscribed name, sorted by name, as of one moment.
-    pub fn mailboxes(&self) -> Vec<MailboxInfo> {
-        todo!()
-    }
-
-    /// The mailbox of this name; [`model::ErrorKind::NotFound`].
-    pub fn mailbox(&self, _name: &MailboxName) -> Result<MailboxId> {
-        todo!()
-    }
-
-    /// The present name of a mailbox; `None` once it is deleted.
-    pub fn mailbox_name(&self, _id: MailboxId) -> Option<MailboxName> {
-        todo!()
-    }
-
-    /// Makes a mailbox, and its missing parents (RFC 9051 §6.3.4). A special use that another mailbox has is allowed (RFC 6154 §3).
-    pub fn create_mailbox(&self, _name: &MailboxName, _special_use: &[SpecialUse]) -> Result<MailboxId> {
-        todo!()
-    }
-
-    /// Removes a mailbox and its entries; its children stay (RFC 9051 §6.3.5). Not INBOX.
-    pub fn delete_mailbox(&self, _name: &MailboxName) -> Result<()> {
-        todo!()
-    }
-
-    /// Renames a mailbox and those below it; of INBOX, moves the entries and leaves it empty (RFC 9051 §6.3.6).
-    pub fn rename_mailbox(&self, _from: &MailboxName, _to: &MailboxName) -> Result<()> {
-        todo!()
-    }
-
-    /// Subscribes or unsubscribes a name, which need not exist (RFC 9051 §6.3.7).
-    pub fn set_subscribed(&self, _name: &MailboxName, _subscribed: bool) -> Result<()> {
-        todo!()
+    /// Makes a change durable; with the answer of `change`.
+    pub(crate) fn commit<T>(&self, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
+        self.inner.log.commit(change)
     }
 
     /// A mailbox in numbers.
-    pub fn status(&self, _id: MailboxId) -> Result<Status> {
-        todo!()
+    pub fn status(&self, id: MailboxId) -> Result<Status> {
+        let state = self.inner.state();
+        let mailbox = state.mailbox(id).ok_or_else(no_mailbox)?;
+        let floor = self.inner.recent.floor(mailbox);
+        Ok(Status {
+            id,
+            messages: mailbox.exists(),
+            unseen: mailbox.unseen(),
+            deleted: mailbox.deleted(),
+            size: mailbox.octets(),
+            uid_next: mailbox.uidnext(),
+            uid_validity: mailbox.uidvalidity(),
+            highest_modseq: mailbox.highest_modseq(),
+            recent: mailbox.exists() - mailbox.count_below(floor),
+        })
     }
 
     /// A stable reading of the mailbox as it is now. `read_write` claims the \Recent entries (RFC 3501 §2.3.2) for this view.
-    pub fn view(&self, _id: MailboxId, _read_write: bool) -> Result<View> {
-        todo!()
+    pub fn view(&self, id: MailboxId, read_write: bool) -> Result<View> {
+        let state = self.inner.state();
+        let mailbox = state.mailbox(id).ok_or_else(no_mailbox)?;
+        let floor = match read_write {
+            true => self.inner.claim_recent(mailbox),
+            false => self.inner.recent.floor(mailbox),
+        };
+        let recent_from = Uid::new(floor.max(1));
+        Ok(View::new(Arc::clone(&self.inner), Arc::clone(mailbox), recent_from, read_write))
     }
 
     /// A writer for one message: bytes go in as they arrive, a few KiB at a time are held.
     pub fn message_writer(&self) -> Result<MessageWriter> {
-        todo!()
+        Ok(MessageWriter::new(self.inner.log.message_writer(), self.inner.message_bytes_max))
     }
 
     /// Adds messages to a mailbox: all of them or none (RFC 3502).
-    pub fn append(&self, _mailbox: MailboxId, _messages: Vec<NewMessage>) -> Result<Appended> {
-        todo!()
+    pub fn append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
+        self.commit(|transaction| append_all(transaction, mailbox, messages))
     }
 
     /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.
-    pub fn copy(&self, _from: MailboxId, _uids: &UidSet, _to: MailboxId) -> Result<Copied> {
-        todo!()
+    pub fn copy(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.commit(|transaction| {
+            let copied = transaction.copy(from, uids, to)?;
+            pairs(transaction, to, &copied, None)
+        })
     }
 
     /// Copies, and expunges what was copied, as one change (RFC 6851).
-    pub fn move_entries(&self, _from: MailboxId, _uids: &UidSet, _to: MailboxId) -> Result<Copied> {
-        todo!()
+    pub fn move_entries(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.commit(|transaction| {
+            let copied = transaction.move_entries(from, uids, to)?;
+            let modseq = (!copied.source.is_empty()).then(|| transaction.modseq());
+            pairs(transaction, to, &copied, modseq)
+        })
     }
 
-    /// Appends to `to` and expunges `uid` of `from`, as one change (RFC 8508).
-    pub fn replace(&self, _from: MailboxId, _uid: Uid, _to: MailboxId, _message: NewMessage) -> Result<Appended> {
-        todo!()
+    /// Appends to `to` and expunges `uid` of `from`, as one change (RFC 8508). [`ErrorKind::Expunged`] when `uid` is gone.
+    pub fn replace(&self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
+        self.commit(|transaction| {
+            let appended = append_all(transaction, to, vec![message])?;
+            if transaction.expunge(from, &UidSet::range(uid.get(), uid.get()))?.is_empty() {
+                return Err(Error::new(ErrorKind::Expunged, format!("there is no entry with UID {uid} any more")));
+            }
+            Ok(appended)
+        })
     }
 
     /// Changes flags of the entries that are still there.
-    pub fn store_flags(&self, _mailbox: MailboxId, _uids: &UidSet, _request: &StoreFlags) -> Result<Stored> {
-        todo!()
+    pub fn store_flags(&self, mailbox: MailboxId, uids: &UidSet, request: &StoreFlags) -> Result<Stored> {
+        self.commit(|transaction| {
+            let is_any_there = transaction.mailbox(mailbox)?.rows_of(uids).next().is_some();
+            let change = match request.mode {
+                // A keyword that the mailbox does not know is on no entry: removing it makes none.
+                StoreMode::Remove => FlagChange::Remove(known_flags(transaction, mailbox, &request.flags)?),
+                _ if !is_any_there => FlagChange::Add(Flags::NONE),
+                StoreMode::Replace => FlagChange::Replace(flags_of(transaction, mailbox, &request.flags)?),
+                StoreMode::Add => FlagChange::Add(flags_of(transaction, mailbox, &request.flags)?),
+            };
+            let outcome = transaction.set_flags(mailbox, uids, change, request.unchanged_since)?;
+            let modseq = (!outcome.changed.is_empty()).then(|| transaction.modseq());
+            Ok(Stored { changed: outcome.changed, modified: outcome.modified, modseq })
+        })
     }
 
     /// Expunges the entries with `\Deleted`, of all or of `uids` only.
-    pub fn expunge(&self, _mailbox: MailboxId, _uids: Option<&UidSet>) -> Result<Expunged> {
-        todo!()
+    pub fn expunge(&self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<Expunged> {
+        self.commit(|transaction| {
+            let now = transaction.mailbox(mailbox)?;
+            let is_deleted = |row: &index::Row| row.flags.has(SystemFlag::Deleted);
+            let doomed: UidSet = match uids {
+                _ if now.deleted() == 0 => UidSet::new(),
+                Some(uids) => now.rows_of(uids).map(|(_, row)| row).filter(is_deleted).map(|row| row.uid).collect(),
+                None => now.all_rows().map(|(_, row)| row).filter(is_deleted).map(|row| row.uid).collect(),
+            };
+            let uids = transaction.expunge(mailbox, &doomed)?;
+            Ok(Expunged { uids, highest_modseq: transaction.mailbox(mailbox)?.highest_modseq() })
+        })
     }
 
     /// UIDs that were expunged after `since` and are within `known` (RFC 7162 §3.2.5); may name more that are absent, never fewer.
-    pub fn vanished_since(&self, _mailbox: MailboxId, _since: ModSeq, _known: &UidSet) -> Result<UidSet> {
-        todo!()
+    pub fn vanished_since(&self, mailbox: MailboxId, since: ModSeq, known: &UidSet) -> Result<UidSet> {
+        let state = self.inner.state();
+        let mailbox = state.mailbox(mailbox).ok_or_else(no_mailbox)?;
+        Ok(mailbox.vanished_since(since).intersection(known))
     }
 
     /// A reader of message bytes and of what was derived from them.
     pub fn reader(&self) -> Reader {
-        todo!()
+        Reader::new(Arc::clone(&self.inner))
     }
 
     /// Calls `listener` after every change until the returned guard is dropped.
-    pub fn listen(&self, _listener: Listener) -> ListenerGuard {
-        todo!()
+    pub fn listen(&self, listener: Listener) -> ListenerGuard {
+        self.inner.listeners.add(listener)
     }
 }
 
-/// Keeps a [`Listener`] registered while it lives.
-pub struct ListenerGuard {}
+pub(crate) fn no_mailbox() -> Error {
+    Error::new(ErrorKind::NotFound, "there is no such mailbox")
+}
+
+/// The bits of `names` in a mailbox; keywords that are new to it are added.
+pub(crate) fn flags_of(transaction: &mut Transaction, mailbox: MailboxId, names: &FlagNames) -> Result<Flags> {
+    let mut flags = system_flags(names);
+    for keyword in &names.keywords {
+        flags = flags.with(transaction.keyword(mailbox, keyword)?);
+    }
+    Ok(flags)
+}
+
+/// The bits of `names` in a mailbox, as far as it knows them.
+fn known_flags(transaction: &Transaction, mailbox: MailboxId, names: &FlagNames) -> Result<Flags> {
+    let table = transaction.mailbox(mailbox)?.keywords();
+    let known = names.keywords.iter().filter_map(|keyword| table.find(keyword));
+    Ok(known.fold(system_flags(names), |flags, index| flags.with(Flags::keyword(index))))
+}
+
+fn system_flags(names: &FlagNames) -> Flags {
+    names.system.iter().fold(Flags::NONE, |flags, flag| flags.with(Flags::system(*flag)))
+}
+
+/// Adds all messages to the mailbox, as part of a transaction.
+pub(crate) fn append_all(
+    transaction: &mut Transaction,
+    mailbox: MailboxId,
+    messages: Vec<NewMessage>,
+) -> Result<Appended> {
+    let uid_validity = transaction.mailbox(mailbox)?.uidvalidity();
+    let mut entries = Vec::with_capacity(messages.len());
+    for new in messages {
+        let flags = flags_of(transaction, mailbox, &new.flags)?;
+        let email_id = transaction.add_message(new.message.inner)?;
+        let internal_date = new.internal_date.unwrap_or(DateTime::utc(transaction.now()));
+        let entry = NewEntry { uid: None, flags, internal_date, save_date: None };
+        entries.push((transaction.add_entry(mailbox, email_id, &entry)?, email_id));
+    }
+    Ok(Appended { uid_validity, entries })
+}
+
+/// What a copy did, pair by pair.
+pub(crate) fn pairs(
+    transaction: &Transaction,
+    to: MailboxId,
+    copied: &index::Copied,
+    expunged_modseq: Option<ModSeq>,
+) -> Result<Copied> {
+    let uids = copied.source.iter().zip(copied.destination.iter());
+    Ok(Copied {
+        uid_validity: transaction.mailbox(to)?.uidvalidity(),
+        uids: uids.filter_map(|(from, to)| Some((Uid::new(from)?, Uid::new(to)?))).collect(),
+        expunged_modseq,
+    })
+}

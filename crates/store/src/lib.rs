@@ -8,17 +8,21 @@
 
 mod account;
 mod changes;
+mod derived;
+mod listeners;
+mod mailboxes;
 mod message;
 mod reader;
+mod recent;
 pub mod search;
 mod store;
 mod view;
 
 pub use account::{
-    Account, Appended, Copied, Expunged, FlagNames, Listener, ListenerGuard, MailboxInfo, NewMessage, Status,
-    StoreFlags, StoreMode, Stored,
+    Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
 };
 pub use changes::Changes;
+pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};
 pub use reader::Reader;
 pub use store::{Options, Store};

@@ -13,9 +13,7 @@ pub struct RealClock {
 
 impl Default for RealClock {
     fn default() -> Self {
-        Self {
-            start: Instant::now(),
-        }
+        Self { start: Instant::now() }
     }
 }
 
@@ -34,22 +32,14 @@ impl From<SystemTime> for Timestamp {
         match time.duration_since(UNIX_EPOCH) {
             Ok(after) => {
                 let seconds = i64::try_from(after.as_secs()).unwrap_or(i64::MAX);
-                Timestamp {
-                    seconds,
-                    nanoseconds: after.subsec_nanos(),
-                }
+                Timestamp { seconds, nanoseconds: after.subsec_nanos() }
             }
             Err(before) => {
                 // Rounded down, so that the nanoseconds stay positive.
                 let before = before.duration();
                 let borrow = u64::from(before.subsec_nanos() != 0);
-                let seconds = 0i64
-                    .checked_sub_unsigned(before.as_secs().saturating_add(borrow))
-                    .unwrap_or(i64::MIN);
-                Timestamp {
-                    seconds,
-                    nanoseconds: (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000,
-                }
+                let seconds = 0i64.checked_sub_unsigned(before.as_secs().saturating_add(borrow)).unwrap_or(i64::MIN);
+                Timestamp { seconds, nanoseconds: (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000 }
             }
         }
     }

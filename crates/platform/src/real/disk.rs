@@ -33,9 +33,7 @@ impl Disk for RealDisk {
             OpenMode::Create => options.write(true).create(true),
             OpenMode::CreateNew => options.write(true).create_new(true),
         };
-        Ok(Arc::new(RealFile {
-            file: options.open(path)?,
-        }))
+        Ok(Arc::new(RealFile { file: options.open(path)? }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -66,10 +64,7 @@ impl Disk for RealDisk {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path)? {
             let entry = entry?;
-            entries.push(DirEntry {
-                name: entry.file_name(),
-                is_dir: entry.file_type()?.is_dir(),
-            });
+            entries.push(DirEntry { name: entry.file_name(), is_dir: entry.file_type()?.is_dir() });
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
@@ -94,12 +89,7 @@ impl Disk for RealDisk {
         // Somebody who held the lock may have removed the file between our open and our flock; then we hold the
         // lock of a file that nobody else will ever find. Only a lock on the file that the path leads to counts.
         for _ in 0..LOCK_ATTEMPTS {
-            let file = fs::OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)?;
+            let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
             rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             let held = file.metadata()?;
             match fs::metadata(path) {
@@ -124,10 +114,7 @@ impl Disk for RealDisk {
 }
 
 /// Maps a file that no longer changes.
-#[expect(
-    unsafe_code,
-    reason = "a memory map is as safe as the promise that the file stands still"
-)]
+#[expect(unsafe_code, reason = "a memory map is as safe as the promise that the file stands still")]
 fn map_file(file: &fs::File) -> io::Result<memmap2::Mmap> {
     // SAFETY: the map is read-only, so the only danger is somebody changing or cutting the file underneath. The
     // contract of `Disk::map` forbids both for as long as the map lives: the store maps only files that are renamed
@@ -202,12 +189,7 @@ impl File for RealFile {
     }
 
     fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
-        fallocate(
-            &self.file,
-            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
-            offset,
-            len,
-        )
+        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
     }
 }
 
@@ -215,6 +197,10 @@ fn fallocate(file: &fs::File, flags: FallocateFlags, offset: u64, len: u64) -> i
     if len == 0 {
         return Ok(()); // fallocate(2) refuses an empty range
     }
-    rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, offset, len))
-        .map_err(io::Error::from)
+    match rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, flags, offset, len)) {
+        Ok(()) => Ok(()),
+        // The file system or the kernel does not know the operation; callers look at the kind.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(io::ErrorKind::Unsupported.into()),
+        Err(e) => Err(e.into()),
+    }
 }

@@ -1,0 +1,5 @@
+//! Sealed segments.
+
+/// One sealed segment.
+#[derive(Debug)]
+pub(crate) struct Segment {}

@@ -1,0 +1,4 @@
+//! Reading tails.
+
+pub(crate) struct ScannedFrame {}
+pub(crate) struct TailScan {}
