@@ -11,7 +11,7 @@ pub const LITERALS_PER_COMMAND_MAX: usize = 1000;
 /// Largest non-synchronising literal under LITERAL- (RFC 7888 §5), octets.
 pub const LITERAL_MINUS_BYTES_MAX: u64 = 4096;
 /// How deep search keys and parentheses may nest.
-pub const NESTING_MAX: usize = 50;
+pub const NESTING_MAX: usize = 100;
 /// Search keys in one SEARCH, counted at all depths.
 pub const SEARCH_KEYS_MAX: usize = 1000;
 /// Numbers and ranges in one sequence set as it is written.
@@ -26,6 +26,8 @@ pub const SECTION_PART_DEPTH_MAX: usize = 100;
 pub const FLAGS_MAX: usize = 200;
 /// Patterns in one LIST.
 pub const LIST_PATTERNS_MAX: usize = 100;
+/// Capabilities in one ENABLE.
+pub const ENABLE_MAX: usize = 100;
 /// Field-value pairs of ID (RFC 2971 §3.3).
 pub const ID_PAIRS_MAX: usize = 30;
 /// Largest value of number64, and of a mod-sequence-value: 63 bits (RFC 9051 §9, RFC 7162 §7).

@@ -64,6 +64,11 @@ impl Output {
         let _infallible = self.bytes.write_fmt(arguments);
     }
 
+    /// Takes back what was written last, so that only `octets` of [`Output::pending`] are left.
+    pub(crate) fn truncate_pending(&mut self, octets: usize) {
+        self.bytes.truncate(self.sent.saturating_add(octets));
+    }
+
     /// The vector behind, for writers that append to one.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -86,6 +91,8 @@ mod tests {
         assert!(out.is_full() && out.room() == 0);
         out.consume(2);
         assert_eq!(out.pending(), b"c12");
+        out.truncate_pending(2);
+        assert_eq!(out.pending(), b"c1");
         out.consume(99);
         assert!(out.is_empty());
     }

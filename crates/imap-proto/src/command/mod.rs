@@ -6,8 +6,10 @@
 mod append;
 mod fetch;
 mod list;
+mod parse;
 mod search;
 mod select;
+mod write;
 
 use std::fmt;
 
@@ -15,9 +17,14 @@ use model::{ModSeq, SpecialUse};
 
 use crate::{FlagName, MailboxArg, SequenceSet};
 
+pub(crate) use append::{append_end, append_next, append_start, leads_to_message};
+pub(crate) use parse::tag_of;
+pub use write::LiteralForm;
+
 pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};
 pub use fetch::{Fetch, FetchAtt, FetchModifiers, Partial, Section, SectionPart, SectionText};
 pub use list::{List, ListReturn, ListSelect, StatusAtt};
+pub use parse::{CommandError, CommandErrorKind, command};
 pub use search::{EntryType, Search, SearchKey, SearchModSeqEntry, SearchReturn};
 pub use select::{QResync, Select, SeqMatchData};
 
@@ -67,8 +74,8 @@ pub enum CommandBody {
     Noop,
     /// LOGOUT (RFC 9051 §6.1.3)
     Logout,
-    /// ID (RFC 2971 §3.1): field-value pairs; `None` for NIL.
-    Id(Option<Vec<(Vec<u8>, Option<Vec<u8>>)>>),
+    /// ID (RFC 2971 §3.1)
+    Id(IdParams),
     /// STARTTLS (RFC 9051 §6.2.1)
     StartTls,
     /// AUTHENTICATE (RFC 9051 §6.2.2, RFC 4959)
@@ -170,6 +177,9 @@ pub enum CommandBody {
         mailbox: MailboxArg,
     },
 }
+
+/// Field-value pairs of ID (RFC 2971 §3); `None` for NIL in the place of the list or of a value.
+pub type IdParams = Option<Vec<(Vec<u8>, Option<Vec<u8>>)>>;
 
 /// What ENABLE can ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]

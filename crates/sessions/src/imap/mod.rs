@@ -1,7 +1,17 @@
 //! IMAP: IMAP4rev1 (RFC 3501) and IMAP4rev2 (RFC 9051) with the extensions of `docs/rfc-status.md`.
 
+mod capability;
+mod cmd;
+mod compress;
+mod machine;
+mod pattern;
+mod reply;
 mod session;
 mod settings;
+mod state;
+mod status;
+mod updates;
+mod write;
 
 use std::sync::Arc;
 
