@@ -51,6 +51,22 @@ pub struct Current {
     pub tls: Option<Arc<rustls::ServerConfig>>,
 }
 
+/// Tells a task that the server stops, and the server that the task lives.
+#[derive(Clone)]
+pub struct Stopping(watch::Receiver<bool>);
+
+impl Stopping {
+    /// Ends when the server stops. Can be cancelled.
+    pub async fn wait(&mut self) {
+        let _ = self.0.wait_for(|stop| *stop).await;
+    }
+
+    /// Whether the server stops.
+    pub fn is_now(&self) -> bool {
+        *self.0.borrow()
+    }
+}
+
 impl Server {
     /// A server over an open store.
     pub fn new(env: Env, store: Arc<Store>, users: Arc<Directory>, config: Config) -> Result<Arc<Self>> {
@@ -91,12 +107,12 @@ impl Server {
         Now { monotonic: self.env.clock.monotonic(), unix_seconds: self.env.clock.now().seconds }
     }
 
-    /// Becomes true when the server stops.
-    pub fn stopping(&self) -> watch::Receiver<bool> {
-        self.stop.subscribe()
+    /// For whoever has to end when the server stops.
+    pub fn stopping(&self) -> Stopping {
+        Stopping(self.stop.subscribe())
     }
 
-    /// Ends when nobody listens to [`Server::stopping`] any more: every connection is over.
+    /// Ends when no [`Stopping`] is left: every connection is over.
     pub async fn everybody_gone(&self) {
         self.stop.closed().await;
     }

@@ -9,5 +9,5 @@ mod setting;
 mod write;
 
 pub use keys::{Config, LogFormat, LogSection, PlainTextLogin, TlsSection};
-pub use parse::{ConfigError, load};
+pub use parse::load;
 pub use write::{reference, sample};

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::{Answer, REQUEST_BYTES_MAX, short_path};
 use crate::admin::{self, Progress, Request};
+use crate::server::Stopping;
 
 /// Opens the socket, replacing one that a dead server left: the caller holds the store's lock, so no living one is there.
 pub fn bind(data: &Path) -> io::Result<UnixListener> {
@@ -25,11 +26,11 @@ pub fn bind(data: &Path) -> io::Result<UnixListener> {
 }
 
 /// Answers requests until the server stops.
-pub async fn serve_control(listener: UnixListener, context: Arc<admin::Context>, mut stopping: watch::Receiver<bool>) {
+pub async fn serve_control(listener: UnixListener, context: Arc<admin::Context>, mut stopping: Stopping) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => return,
+            () = stopping.wait() => return,
         };
         match accepted {
             Ok((stream, _)) => {
@@ -45,11 +46,7 @@ pub async fn serve_control(listener: UnixListener, context: Arc<admin::Context>,
     }
 }
 
-async fn answer(
-    stream: UnixStream,
-    context: Arc<admin::Context>,
-    mut stopping: watch::Receiver<bool>,
-) -> io::Result<()> {
+async fn answer(stream: UnixStream, context: Arc<admin::Context>, mut stopping: Stopping) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     let mut line = Vec::new();
@@ -76,7 +73,7 @@ async fn answer(
             },
             // The client sends nothing more: what is read is its end.
             _ = read.read(&mut rest), if !cancelled.load(Ordering::Relaxed) => cancelled.store(true, Ordering::Relaxed),
-            _ = stopping.wait_for(|stop| *stop), if !cancelled.load(Ordering::Relaxed) => {
+            () = stopping.wait(), if !cancelled.load(Ordering::Relaxed) => {
                 cancelled.store(true, Ordering::Relaxed);
             }
         }

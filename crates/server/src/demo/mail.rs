@@ -126,8 +126,11 @@ pub fn fill(account: &Account, now_unix_seconds: i64) -> Result<()> {
 fn new_message(account: &Account, message: &Message, now_unix_seconds: i64) -> Result<NewMessage> {
     let mut writer = account.message_writer()?;
     writer.write(message.bytes)?;
-    let sent = mime::header::Header::new(message.bytes).first("Date").and_then(mime::date::parse_date);
-    let internal_date = sent.map_or(DateTime::utc(now_unix_seconds), |date| date);
+    let sent = mime::HeaderBlock::new(message.bytes).first("Date").and_then(mime::parse_date);
+    let internal_date = sent.map_or(DateTime::utc(now_unix_seconds), |date| DateTime {
+        unix_seconds: date.unix_seconds(),
+        offset_minutes: date.offset_minutes,
+    });
     Ok(NewMessage { message: writer.finish()?, flags: flags(message.flags)?, internal_date: Some(internal_date) })
 }
 

@@ -32,7 +32,7 @@ pub async fn serve_imap(server: Arc<Server>, bound: Bound) {
     loop {
         let accepted = tokio::select! {
             accepted = bound.listener.accept() => accepted,
-            _ = stopping.wait_for(|stop| *stop) => return,
+            () = stopping.wait() => return,
         };
         match accepted {
             Ok((tcp, peer)) => take(&server, bound.protocol, tcp, peer),
@@ -196,7 +196,7 @@ impl Driver<'_> {
                     }
                     () = self.wake.notified() => {}
                     () = at(self.server, deadline) => {}
-                    _ = stopping.wait_for(|stop| *stop), if !told_to_stop => {
+                    () = stopping.wait(), if !told_to_stop => {
                         told_to_stop = true;
                         self.session.shut_down();
                     }
@@ -215,7 +215,7 @@ impl Driver<'_> {
                     return Ok(());
                 }
             }
-            if !told_to_stop && *stopping.borrow() {
+            if !told_to_stop && stopping.is_now() {
                 told_to_stop = true;
                 self.session.shut_down();
             }

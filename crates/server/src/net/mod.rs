@@ -8,7 +8,7 @@ mod stream;
 mod tls;
 
 pub use connection::{after_accept_error, serve_imap};
-pub use counts::{ConnectionCounts, Refused};
+pub use counts::ConnectionCounts;
 pub use listener::{Bound, Listeners, Protocol, bind};
 pub use metrics_http::serve_metrics;
 pub use tls::load as load_tls;
