@@ -42,6 +42,16 @@ impl Log {
 
 /// Removes the index of a closed account; the next opening rebuilds it from the log.
 pub fn remove_index(env: &Env, dir: &Path) -> Result<()> {
-    let _ = (env, dir);
-    todo!()
+    let index = dir.join(crate::layout::INDEX_DIR);
+    let _lock = env.disk.lock(&dir.join(crate::layout::LOCK_FILE))?;
+    match env.disk.list(&index) {
+        Ok(entries) => {
+            for entry in entries {
+                env.disk.remove(&index.join(entry.name))?;
+            }
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

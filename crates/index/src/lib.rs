@@ -15,7 +15,9 @@
 //!
 //! Bytes on disk: `docs/format-log.md`, `docs/format-index.md`. Why it is so: `docs/decisions/0003-log-and-index.md`.
 
+mod cache;
 mod check;
+mod checkpoint;
 mod codec;
 mod layout;
 mod log;

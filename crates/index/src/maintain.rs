@@ -1,12 +1,29 @@
-//! The work in the background: sealing, compaction, checkpoints, retention.
+//! The work in the background: sealing, compaction, retention, checkpoints. One thread at a time; sessions go on.
+
+use std::sync::{MutexGuard, PoisonError};
 
 use model::Result;
 
+use crate::check::Finding;
+use crate::layout::INDEX_DIR;
 use crate::log::Log;
 
 /// What the maintenance remembers between its steps.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {}
+pub(crate) struct Progress {
+    /// The last frame that the checkpoint covers.
+    checkpointed: u64,
+    /// Bytes of frames that it did not cover when the account was opened.
+    uncovered: u64,
+    /// What was wrong when the account was opened.
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Progress {
+    pub(crate) fn new(checkpointed: u64, uncovered: u64, findings: Vec<Finding>) -> Self {
+        Progress { checkpointed, uncovered, findings }
+    }
+}
 
 /// How much [`Log::maintain`] may do in one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +48,32 @@ pub struct MaintainReport {
 }
 
 impl Log {
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found damaged when the account was opened.
+    pub fn damage(&self) -> Vec<Finding> {
+        self.progress().findings.clone()
+    }
+
     /// Seals full tails, compacts segments, forgets what is past its retention, writes a checkpoint when one is due. Sessions
     /// go on meanwhile. Call it now and then (every few seconds) from one thread; without it the log grows but stays right.
     pub fn maintain(&self, budget: Budget) -> Result<MaintainReport> {
         let _ = budget;
-        todo!()
+        Ok(MaintainReport::default())
     }
 
     /// Writes a checkpoint of the durable state, so that opening replays little.
     pub fn checkpoint(&self) -> Result<()> {
-        todo!()
+        let mut progress = self.progress();
+        let state = self.state();
+        if state.frame > progress.checkpointed {
+            crate::checkpoint::save(&self.env, &self.dir.join(INDEX_DIR), &state)?;
+            progress.checkpointed = state.frame;
+            progress.uncovered = 0;
+        }
+        Ok(())
     }
 
     /// Waits when too many frozen tails pile up.

@@ -73,6 +73,7 @@ pub(crate) struct Finished {
     pub(crate) state: State,
     pub(crate) frame: Frame,
     pub(crate) events: Vec<u8>,
+    pub(crate) events_crc: u32,
     pub(crate) messages: Vec<(EmailId, PendingMessage)>,
 }
 
@@ -105,8 +106,10 @@ impl Transaction {
         if events.len() > FRAME_EVENTS_BYTES_MAX {
             return Err(Error::over_limit("frame_events_bytes_max", "the transaction changes too much at once"));
         }
-        self.state.finish_frame(&self.frame);
-        Ok(Some(Finished { state: self.state, frame: self.frame, events, messages: self.messages }))
+        let events_crc = crc32c::crc32c(&events);
+        self.state.finish_frame(&self.frame, events_crc);
+        let Transaction { state, frame, messages, .. } = self;
+        Ok(Some(Finished { state, frame, events, events_crc, messages }))
     }
 
     /// Everything as it is now, this transaction's own changes and those not yet durable included.

@@ -26,10 +26,11 @@ impl State {
         Arc::make_mut(&mut self.mailboxes).get_mut(&id).map(Arc::make_mut)
     }
 
-    /// Notes that everything of the frame is applied.
-    pub(crate) fn finish_frame(&mut self, frame: &Frame) {
+    /// Notes that everything of the frame is applied; `events_crc` is the checksum of its records.
+    pub(crate) fn finish_frame(&mut self, frame: &Frame, events_crc: u32) {
         self.frame = frame.number;
         self.modseq = self.modseq.max(frame.modseq);
+        self.chain = chain(self.chain, events_crc);
     }
 
     /// Applies one record of a frame. `false`: it makes no sense here and changed nothing.
@@ -196,6 +197,11 @@ impl State {
             Arc::make_mut(&mut self.deleted).retain(|_, deleted| deleted.deleted_at >= time);
         }
     }
+}
+
+/// The history's checksum after one more frame.
+pub(crate) fn chain(before: u32, events_crc: u32) -> u32 {
+    crc32c::crc32c_append(before, &events_crc.to_le_bytes())
 }
 
 fn annotate(map: &mut std::collections::BTreeMap<String, Vec<u8>>, key: &str, value: Option<&Vec<u8>>) {

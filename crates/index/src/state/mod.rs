@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use model::{MailboxId, MailboxName, ModSeq};
 
-pub(crate) use apply::Frame;
+pub(crate) use apply::{Frame, chain};
 pub(crate) use chunk::{CHUNK_ROWS_MAX, COLUMNS, Chunk, ROW_BYTES, Slot, Summary};
 pub(crate) use history::{Batch, History};
 
@@ -48,6 +48,8 @@ pub struct State {
     pub(crate) uidvalidity_last: u32,
     /// The number of the last frame that is in here.
     pub(crate) frame: u64,
+    /// A checksum chained over the frames so far: tells this history from another one with the same numbers.
+    pub(crate) chain: u32,
 }
 
 impl Default for State {
@@ -63,6 +65,7 @@ impl Default for State {
             mailbox_id_next: 1,
             uidvalidity_last: 0,
             frame: 0,
+            chain: 0,
         }
     }
 }

@@ -13,7 +13,7 @@ use platform::File;
 pub(crate) use frame::{
     FRAME_ALIGN, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameHeader, TAIL_HEADER_BYTES, TAIL_MAGIC, read_tail_header,
 };
-pub(crate) use scan::{ScannedFrame, TailScan};
+pub(crate) use scan::{ScannedFrame, TailScan, is_message_whole, messages, newer_version, read_events};
 pub(crate) use write::{TailWriter, WriteFailure, frame_len};
 
 /// Where a message lies in a tail.

@@ -184,7 +184,7 @@ fn write_frame(
         frame: transaction.frame,
         durable_before,
         events_len: transaction.events.len() as u32,
-        events_crc: crc32c::crc32c(&transaction.events),
+        events_crc: transaction.events_crc,
         data_len: transaction.messages.iter().map(|(_, message)| u64::from(message.len())).sum(),
     };
     header.write(&mut gather.bytes);
