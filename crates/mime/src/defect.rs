@@ -55,11 +55,13 @@ pub struct Limits {
     pub parts_max: usize,
     /// Octets kept of one header block.
     pub header_bytes_max: usize,
+    /// Octets kept of all header blocks of one message, nested ones included.
+    pub header_bytes_total_max: usize,
     /// Fields looked at in one header block.
     pub headers_max: usize,
     /// Parameters of one Content-Type or Content-Disposition.
     pub parameters_max: usize,
-    /// Addresses of one field.
+    /// Addresses of one message, nested ones included; starts and ends of groups count.
     pub addresses_max: usize,
     /// Defects reported of one message.
     pub defects_max: usize,
@@ -71,6 +73,7 @@ impl Default for Limits {
             depth_max: 100,
             parts_max: 10_000,
             header_bytes_max: 1 << 20,
+            header_bytes_total_max: 16 << 20,
             headers_max: 10_000,
             parameters_max: 100,
             addresses_max: 10_000,

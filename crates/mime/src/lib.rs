@@ -21,6 +21,7 @@
 
 mod address;
 mod charset;
+mod code_pages;
 mod codec;
 mod date;
 mod defect;
@@ -28,27 +29,34 @@ mod encoded_word;
 mod envelope;
 mod fold;
 mod header;
+mod html;
+mod html_entities;
+mod parameter;
+mod part_header;
 mod imap_form;
 mod preview;
 mod scanner;
 mod structure;
 mod text;
 mod transfer;
+mod utf7;
 
 pub use address::{Address, parse_addresses};
 pub use charset::{CharsetDecoder, charset_known, decode_charset};
 pub use codec::DecodeError;
 pub use date::{DateTime, parse_date};
 pub use defect::{Defect, DefectKind, Limits};
-pub use encoded_word::{decode_parameter, decode_unstructured, unfold};
+pub use encoded_word::{decode_unstructured, unfold};
 pub use envelope::Envelope;
 pub use fold::{Matcher, Needle, fold};
 pub use header::{Field, HeaderBlock, fields_subset, header_len};
 pub use imap_form::write_imap_string;
-pub use preview::{PreviewBuilder, preview, preview_part};
+pub use parameter::decode_parameter;
+pub use preview::{PREVIEW_CHARS_MAX, PreviewBuilder, preview, preview_part, preview_parts};
 pub use scanner::{Scanner, scan};
 pub use structure::{Content, Disposition, Message, Parameter, Part, Section, Structure};
 pub use text::{
-    TextExtractor, TextSink, body_text, field_text, header_text, part_text, searched_parts,
+    SearchedText, TextExtractor, TextSink, body_text, field_text, header_text, part_text,
+    searched_texts,
 };
 pub use transfer::{Encoding, TransferDecoder, TransferError};

@@ -1,7 +1,17 @@
-//! Text for search.
+//! Decoded text of a message for SEARCH (RFC 9051 §6.4.4) and previews.
+//!
+//! What is text: of the header every field, decoded; of the body every text part (transfer encoding, character
+//! set and HTML markup undone) and the header of every message inside. What is attached in other types is
+//! not. Texts of different parts are separate: no match spans two.
+//!
+//! Memory: chunks of a few times the piece that is pushed.
 
-use crate::{Part, Structure};
-use std::ops::ControlFlow;
+use crate::charset::CharsetDecoder;
+use crate::encoded_word::decode_unstructured;
+use crate::html::HtmlText;
+use crate::transfer::TransferDecoder;
+use crate::{Content, HeaderBlock, Part, Structure};
+use std::ops::{ControlFlow, Range};
 
 /// Takes text in chunks. `Break` ends the reading.
 pub trait TextSink {
@@ -11,51 +21,261 @@ pub trait TextSink {
     fn boundary(&mut self) -> ControlFlow<()>;
 }
 
+/// Octets that are decoded at once.
+const PIECE_BYTES: usize = 16 * 1024;
+
 /// Raw octets of one text part's body in, decoded text out (transfer encoding, character set, HTML).
 #[derive(Debug)]
-pub struct TextExtractor {}
+pub struct TextExtractor {
+    transfer: TransferDecoder,
+    charset: CharsetDecoder,
+    html: Option<HtmlText>,
+    octets: Vec<u8>,
+    decoded: String,
+    shown: String,
+}
 
 impl TextExtractor {
     /// An extractor for the body of `part`.
-    pub fn new(_part: &Part) -> Self {
-        todo!()
+    pub fn new(part: &Part) -> Self {
+        let label = part.parameter("charset").unwrap_or_default();
+        TextExtractor {
+            transfer: TransferDecoder::tolerant(part.transfer_encoding()),
+            charset: CharsetDecoder::new(label.as_bytes()),
+            html: part.is_html().then(HtmlText::default),
+            octets: Vec::new(),
+            decoded: String::new(),
+            shown: String::new(),
+        }
     }
+
     /// Takes the next raw octets, giving text to `sink`.
-    pub fn push(&mut self, _bytes: &[u8], _sink: &mut dyn TextSink) -> ControlFlow<()> {
-        todo!()
+    pub fn push(&mut self, bytes: &[u8], sink: &mut dyn TextSink) -> ControlFlow<()> {
+        for piece in bytes.chunks(PIECE_BYTES) {
+            // A tolerant decoder has no errors.
+            let _ = self.transfer.push(piece, &mut self.octets);
+            self.charset.push(&self.octets, &mut self.decoded);
+            self.octets.clear();
+            self.give(sink)?;
+        }
+        ControlFlow::Continue(())
     }
+
     /// The part ends; also gives the boundary.
-    pub fn finish(self, _sink: &mut dyn TextSink) -> ControlFlow<()> {
-        todo!()
+    pub fn finish(mut self, sink: &mut dyn TextSink) -> ControlFlow<()> {
+        let _ = self.transfer.finish(&mut self.octets);
+        self.charset.push(&self.octets, &mut self.decoded);
+        self.charset.finish(&mut self.decoded);
+        self.give(sink)?;
+        if let Some(html) = &mut self.html {
+            html.finish(&mut self.shown);
+            if !self.shown.is_empty() {
+                sink.text(&self.shown)?;
+            }
+        }
+        sink.boundary()
+    }
+
+    fn give(&mut self, sink: &mut dyn TextSink) -> ControlFlow<()> {
+        let shown = match &mut self.html {
+            Some(html) => {
+                html.push(&self.decoded, &mut self.shown);
+                self.decoded.clear();
+                &mut self.shown
+            }
+            None => &mut self.decoded,
+        };
+        if !shown.is_empty() {
+            sink.text(shown)?;
+            shown.clear();
+        }
+        ControlFlow::Continue(())
     }
 }
 
-/// The parts whose text SEARCH BODY looks at, in order: text parts (their body is text) and the roots of
-/// nested messages (their header is text).
-pub fn searched_parts(_structure: &Structure) -> Vec<&Part> {
-    todo!()
+/// One place of text in a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SearchedText<'s> {
+    /// The body of this text part: give its octets to a [`TextExtractor`].
+    Body(&'s Part),
+    /// The header of a message inside the message, at these octets: give them to [`header_text`].
+    Header(Range<u64>),
 }
 
-/// The text of SEARCH BODY: all text parts and the headers of nested messages.
+/// Where SEARCH BODY looks, in the order of the message: text parts and the headers of messages inside.
+pub fn searched_texts(structure: &Structure) -> Vec<SearchedText<'_>> {
+    let mut places = Vec::new();
+    for part in structure.parts() {
+        match &part.content {
+            Content::Leaf if part.is_text() => places.push(SearchedText::Body(part)),
+            Content::Message(message) => {
+                places.push(SearchedText::Header(message.root.header.clone()))
+            }
+            _ => {}
+        }
+    }
+    places
+}
+
+/// The text of SEARCH BODY: all text parts and the headers of nested messages. `message` is the whole message
+/// that `structure` was made from.
 pub fn body_text(
-    _message: &[u8],
-    _structure: &Structure,
-    _sink: &mut dyn TextSink,
+    message: &[u8],
+    structure: &Structure,
+    sink: &mut dyn TextSink,
 ) -> ControlFlow<()> {
-    todo!()
+    for place in searched_texts(structure) {
+        match place {
+            SearchedText::Header(range) => header_text(octets(message, &range), sink)?,
+            SearchedText::Body(part) => {
+                let mut extractor = TextExtractor::new(part);
+                extractor.push(octets(message, &part.body), sink)?;
+                extractor.finish(sink)?;
+            }
+        }
+    }
+    ControlFlow::Continue(())
 }
 
-/// The decoded text of one part, at most `bytes_max` octets of it.
-pub fn part_text(_message: &[u8], _part: &Part, _bytes_max: usize) -> String {
-    todo!()
+/// The decoded text of one part, at most `bytes_max` octets of it, cut between characters.
+pub fn part_text(message: &[u8], part: &Part, bytes_max: usize) -> String {
+    let mut sink = Collect {
+        text: String::new(),
+        bytes_max,
+    };
+    let mut extractor = TextExtractor::new(part);
+    if extractor
+        .push(octets(message, &part.body), &mut sink)
+        .is_continue()
+    {
+        let _ = extractor.finish(&mut sink);
+    }
+    sink.text
 }
 
-/// The decoded text of a header, one field a line, for SEARCH TEXT.
-pub fn header_text(_header: &[u8], _sink: &mut dyn TextSink) -> ControlFlow<()> {
-    todo!()
+/// The octets of a message at a range of its structure; none if the structure is of another message.
+pub(crate) fn octets<'m>(message: &'m [u8], range: &Range<u64>) -> &'m [u8] {
+    let bounds = usize::try_from(range.start)
+        .ok()
+        .zip(usize::try_from(range.end).ok());
+    bounds
+        .and_then(|(start, end)| message.get(start..end))
+        .unwrap_or_default()
 }
 
-/// The decoded text of a field's value, for SEARCH HEADER.
-pub fn field_text(_value: &[u8]) -> String {
-    todo!()
+/// Collects text up to a limit.
+#[derive(Debug)]
+pub(crate) struct Collect {
+    pub(crate) text: String,
+    pub(crate) bytes_max: usize,
+}
+
+impl TextSink for Collect {
+    fn text(&mut self, chunk: &str) -> ControlFlow<()> {
+        let space = self.bytes_max.saturating_sub(self.text.len());
+        let end = chunk.floor_char_boundary(space);
+        self.text.push_str(chunk.get(..end).unwrap_or_default());
+        if end < chunk.len() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn boundary(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// The decoded text of a header, one field a line (`Name: value`), each a text of its own, for SEARCH TEXT.
+pub fn header_text(header: &[u8], sink: &mut dyn TextSink) -> ControlFlow<()> {
+    for field in HeaderBlock::new(header).fields() {
+        sink.text(&decode_unstructured(field.name))?;
+        sink.text(": ")?;
+        sink.text(&field_text(field.value))?;
+        sink.boundary()?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// The decoded text of a field's value, for SEARCH HEADER: unfolded, encoded words decoded, without the white
+/// space around it.
+pub fn field_text(value: &[u8]) -> String {
+    decode_unstructured(value).trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::scan;
+
+    /// Texts, each ended by `|`.
+    #[derive(Default)]
+    struct Shown(String);
+
+    impl TextSink for Shown {
+        fn text(&mut self, chunk: &str) -> ControlFlow<()> {
+            self.0.push_str(chunk);
+            ControlFlow::Continue(())
+        }
+        fn boundary(&mut self) -> ControlFlow<()> {
+            self.0.push('|');
+            ControlFlow::Continue(())
+        }
+    }
+
+    const MESSAGE: &[u8] = b"Subject: =?utf-8?Q?caf=C3=A9?=\nContent-Type: multipart/mixed; boundary=b\n\npre\n\
+        --b\nContent-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\nna=EFve =\ntext\n\
+        --b\nContent-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: base64\n\nPHA+aCZlYWN1dGU7PC9wPg==\n\
+        --b\nContent-Type: application/pdf\n\nnot this\n\
+        --b\nContent-Type: message/rfc822\n\nSubject: inner\nX: y\n\nplain\n--b--\n";
+
+    #[test]
+    fn body_is_the_text_parts_and_inner_headers() {
+        let mut shown = Shown::default();
+        let _ = body_text(MESSAGE, &scan(MESSAGE).0, &mut shown);
+        assert_eq!(
+            shown.0,
+            "na\u{ef}ve text|h\u{e9}|Subject: inner|X: y|plain|"
+        );
+    }
+
+    #[test]
+    fn header_is_decoded() {
+        let mut shown = Shown::default();
+        let _ = header_text(MESSAGE, &mut shown);
+        assert_eq!(
+            shown.0,
+            "Subject: caf\u{e9}|Content-Type: multipart/mixed; boundary=b|"
+        );
+        assert_eq!(field_text(b" =?utf-8?Q?caf=C3=A9?=\r\n x "), "caf\u{e9} x");
+    }
+
+    #[test]
+    fn reading_stops_when_told() {
+        struct Stop(usize);
+        impl TextSink for Stop {
+            fn text(&mut self, _: &str) -> ControlFlow<()> {
+                self.0 += 1;
+                ControlFlow::Break(())
+            }
+            fn boundary(&mut self) -> ControlFlow<()> {
+                panic!("after the end")
+            }
+        }
+        let mut stop = Stop(0);
+        assert!(body_text(MESSAGE, &scan(MESSAGE).0, &mut stop).is_break());
+        assert_eq!(stop.0, 1);
+    }
+
+    #[test]
+    fn part_text_has_a_limit() {
+        let structure = scan(MESSAGE).0;
+        let part = structure.part(&[1]).unwrap();
+        assert_eq!(part_text(MESSAGE, part, 100), "na\u{ef}ve text");
+        assert_eq!(part_text(MESSAGE, part, 4), "na\u{ef}");
+        assert_eq!(part_text(MESSAGE, part, 3), "na");
+        assert_eq!(part_text(b"", part, 3), "");
+    }
 }

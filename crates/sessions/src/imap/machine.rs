@@ -233,11 +233,8 @@ impl Machine {
             Event::MessageEnd => append.message_end(),
             Event::AppendNext(message) => append.message(&self.session, &message, out),
             Event::AppendEnd => {
-                let current = Current {
-                    tag: append.tag.as_str().to_owned(),
-                    name: append.name(),
-                    follow: Follow::Everything,
-                };
+                let current =
+                    Current { tag: append.tag.as_str().to_owned(), name: append.name(), follow: Follow::Everything };
                 match append.end(&self.session, out) {
                     Ok(done) => self.complete(current, done, None),
                     Err(stop) => self.stopped(current, stop),

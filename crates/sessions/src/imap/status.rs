@@ -12,7 +12,9 @@ pub(crate) fn answer(error: &Error) -> Done {
         // RFC 5530 §3 NONEXISTENT; "not there" and "not yours to see" sound the same.
         ErrorKind::NotFound => Done::no("There is no such mailbox").with_code("NONEXISTENT"),
         ErrorKind::AlreadyExists => Done::no("There is a mailbox of that name").with_code("ALREADYEXISTS"),
-        ErrorKind::Invalid => Done::no("That cannot be done: the name or the request breaks a rule").with_code("CANNOT"),
+        ErrorKind::Invalid => {
+            Done::no("That cannot be done: the name or the request breaks a rule").with_code("CANNOT")
+        }
         ErrorKind::NotPermitted => Done::no("That is not allowed").with_code("CANNOT"),
         ErrorKind::Limit if error.limit() == Some("message_bytes_max") => {
             // RFC 4469 §5 TOOBIG, RFC 7889 §3.
@@ -25,7 +27,9 @@ pub(crate) fn answer(error: &Error) -> Done {
         ErrorKind::OverQuota => Done::no("The account is full").with_code("OVERQUOTA"),
         ErrorKind::InUse => Done::no("Something else is using it").with_code("INUSE"),
         ErrorKind::Expunged => Done::no("Some of the messages were expunged").with_code("EXPUNGEISSUED"),
-        ErrorKind::Corrupt => Done::no("What is stored is damaged; the administrator can see where").with_code("CORRUPTION"),
+        ErrorKind::Corrupt => {
+            Done::no("What is stored is damaged; the administrator can see where").with_code("CORRUPTION")
+        }
         ErrorKind::DiskFull => Done::no("The server's storage is full").with_code("UNAVAILABLE"),
         ErrorKind::ReadOnlyAfterFailure => {
             Done::no("Nothing can be written after a failure of the storage").with_code("UNAVAILABLE")

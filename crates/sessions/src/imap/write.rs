@@ -2,7 +2,7 @@
 
 use imap_proto::NameEncoding;
 use imap_proto::encode::number;
-use model::{Flags, KeywordTable, MailboxName, SYSTEM_FLAGS, Uid, encode_mailbox_utf7};
+use model::{DateTime, Flags, KeywordTable, MailboxName, SYSTEM_FLAGS, Uid, encode_mailbox_utf7};
 use store::{Entry, View};
 
 use super::reply::{Condition, Done};
@@ -43,6 +43,41 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &[u8], utf8: bool) {
         }
         out.push(*byte);
     }
+    out.push(b'"');
+}
+
+/// An astring (RFC 9051 §9): an atom where it is one, a string else.
+pub(crate) fn astring(out: &mut Vec<u8>, text: &[u8]) {
+    // ASTRING-CHAR = ATOM-CHAR / "]"
+    let is_astring_char = |b: &u8| b.is_ascii_graphic() && !b"(){%*\"\\".contains(b);
+    if !text.is_empty() && text.iter().all(is_astring_char) {
+        out.extend_from_slice(text);
+    } else {
+        string(out, text, false);
+    }
+}
+
+/// A date-time with its quotes (RFC 9051 §9), without the machinery of formatting.
+pub(crate) fn date_time(out: &mut Vec<u8>, when: DateTime) {
+    let (date, (hour, minute, second)) = (when.civil_date(), when.time_of_day());
+    let digits = |value: u16| [b'0' + (value / 10 % 10) as u8, b'0' + (value % 10) as u8];
+    let day = digits(date.day.into());
+    let offset = when.offset_minutes.unsigned_abs();
+    out.push(b'"');
+    out.extend_from_slice(&if date.day < 10 { [b' ', day[1]] } else { day });
+    out.push(b'-');
+    out.extend_from_slice(date.month_name().as_bytes());
+    out.push(b'-');
+    out.extend_from_slice(&digits(date.year / 100));
+    out.extend_from_slice(&digits(date.year % 100));
+    out.push(b' ');
+    for (value, separator) in [(hour, b':'), (minute, b':'), (second, b' ')] {
+        out.extend_from_slice(&digits(value.into()));
+        out.push(separator);
+    }
+    out.push(if when.offset_minutes < 0 { b'-' } else { b'+' });
+    out.extend_from_slice(&digits(offset / 60));
+    out.extend_from_slice(&digits(offset % 60));
     out.push(b'"');
 }
 
@@ -160,6 +195,27 @@ mod tests {
             let mut out = Vec::new();
             string(&mut out, &[byte], false);
             assert_eq!(out.first() == Some(&b'{'), literal, "byte {byte}");
+        }
+    }
+
+    #[test]
+    fn dates_are_as_the_model_writes_them() {
+        for (seconds, offset) in [(0, 0), (837_591_865, -420), (1_700_000_000, 330), (253_402_300_799, 0), (-1, -1439)]
+        {
+            let when = DateTime { unix_seconds: seconds, offset_minutes: offset };
+            let mut out = Vec::new();
+            date_time(&mut out, when);
+            assert_eq!(String::from_utf8(out).unwrap(), format!("\"{when}\""));
+        }
+    }
+
+    #[test]
+    fn an_astring_is_an_atom_where_it_can_be() {
+        for byte in 0..=255u8 {
+            let mut out = Vec::new();
+            astring(&mut out, &[byte]);
+            let atom = (0x21..0x7f).contains(&byte) && !b"(){%*\"\\".contains(&byte);
+            assert_eq!(out == [byte], atom, "byte {byte}");
         }
     }
 

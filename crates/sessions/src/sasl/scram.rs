@@ -226,10 +226,7 @@ mod tests {
     fn step(scram: &mut Scram, connection: &Connection, message: &str) -> Step {
         // The 18 octets of a nonce whose base64 is not printable as the RFC's; the tests compute with what comes out.
         let mut random = |buffer: &mut [u8]| buffer.fill(7);
-        scram.step(
-            Some(message.as_bytes()),
-            &mut Exchange { authenticator: &Pencil, connection, random: &mut random },
-        )
+        scram.step(Some(message.as_bytes()), &mut Exchange { authenticator: &Pencil, connection, random: &mut random })
     }
 
     fn challenge(step: Step) -> String {

@@ -63,13 +63,7 @@ fn announce(session: &Session, selected: &Selected, out: &mut Output) {
 }
 
 /// The LIST response that IMAP4rev2 wants (RFC 9051 §6.3.2), with OLDNAME when the client wrote the name in another way.
-fn mailbox_line(
-    session: &Session,
-    name: &MailboxName,
-    sent: &MailboxArg,
-    mailboxes: &[MailboxInfo],
-    out: &mut Output,
-) {
+fn mailbox_line(session: &Session, name: &MailboxName, sent: &MailboxArg, mailboxes: &[MailboxInfo], out: &mut Output) {
     if let Some(info) = mailboxes.iter().find(|info| info.name == *name) {
         list::line(session, info, list::Extra::old_name(session, name, sent), out);
     }
