@@ -242,8 +242,7 @@ impl Parser<'_> {
                         ..Address::default()
                     });
                 }
-                Token::Special(b';') => {
-                    in_angle = false;
+                Token::Special(b';') if !in_angle => {
                     has_address = false;
                     self.address(&std::mem::take(&mut tokens));
                     if std::mem::take(&mut self.in_group) {
@@ -496,6 +495,7 @@ mod tests {
         assert_eq!(shown("\"Unclosed <a@b>"), ["\"Unclosed|-|a|b"]);
         assert_eq!(shown("(unclosed a@b"), ["-|-|(unclosed a|b"]);
         assert_eq!(shown("<a@b, c@d"), ["-|-|a|b", "-|-|c|d"]);
+        assert_eq!(shown("<Nobody:;@x>"), ["-|-|Nobody:;|x"]);
         assert_eq!(shown("a@b c@d"), ["-|-|a@b c|d"]);
         assert_eq!(shown("a@"), ["-|-|a|"]);
         assert_eq!(shown("@b"), ["-|-||b"]);

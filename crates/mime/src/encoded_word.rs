@@ -75,7 +75,8 @@ fn decode_words(text: &[u8]) -> String {
         let between = text.get(done..start).unwrap_or_default();
         // RFC 2047 §6.2: white space between adjacent encoded words is not shown.
         let is_adjacent = pending.is_some() && between.iter().all(u8::is_ascii_whitespace);
-        let same_charset = |p: &Pending| p.charset.eq_ignore_ascii_case(word.charset);
+        let same_charset =
+            |p: &Pending| p.charset.eq_ignore_ascii_case(word.charset) && !has_shifts(word.charset);
         match &mut pending {
             Some(waiting) if is_adjacent && same_charset(waiting) => {
                 waiting.octets.extend_from_slice(&word.octets);
@@ -97,6 +98,18 @@ fn decode_words(text: &[u8]) -> String {
     flush(&mut pending, &mut out);
     out.push_str(&guess(text.get(done..).unwrap_or_default()));
     out
+}
+
+/// Character sets with shift sequences: every word begins in the initial state (RFC 2047 §3), so joining words
+/// would change their meaning.
+fn has_shifts(charset: &[u8]) -> bool {
+    [&b"iso-2022"[..], b"utf-7", b"hz-", b"unicode-1-1"]
+        .iter()
+        .any(|start| {
+            charset
+                .get(..start.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(start))
+        })
 }
 
 fn flush(pending: &mut Option<Pending>, out: &mut String) {
@@ -247,6 +260,8 @@ mod tests {
         );
         assert_eq!(decode("=?utf-8?B?4oI=?=\r\n =?utf-8?B?rA==?="), "\u{20ac}");
         assert_eq!(decode("=?us-ascii*en?q?hi?="), "hi");
+        let kana = "=?iso-2022-jp?B?GyRCJDMbKEI=?=";
+        assert_eq!(decode(&format!("{kana}\n {kana}")), "\u{3053}\u{3053}");
     }
 
     #[test]

@@ -31,8 +31,7 @@ impl DefaultType {
         match self {
             DefaultType::Text => {
                 set_type(part, b"TEXT", b"PLAIN");
-                let (name, value) = (b"charset".to_vec(), b"us-ascii".to_vec());
-                part.parameters = vec![Parameter { name, value }];
+                part.parameters = vec![us_ascii()];
             }
             DefaultType::Message => {
                 set_type(part, b"MESSAGE", b"RFC822");
@@ -127,11 +126,32 @@ pub(crate) fn parse_header(
             }
         }
     }
+    default_charset(&mut part, limits);
     envelope.complete();
     ParsedHeader {
         part,
         envelope,
         defects,
+    }
+}
+
+/// RFC 2046 §4.1.2: text without a charset parameter is US-ASCII. IMAP says so (RFC 9051 §7.5.2
+/// BODYSTRUCTURE: "defaulting various fields as necessary").
+fn default_charset(part: &mut Part, limits: &Limits) {
+    let is_charset = |parameter: &Parameter| {
+        let name = parameter.name.strip_suffix(b"*").unwrap_or(&parameter.name);
+        name.eq_ignore_ascii_case(b"charset")
+    };
+    let has_room = part.parameters.len() < limits.parameters_max;
+    if part.is_text() && has_room && !part.parameters.iter().any(is_charset) {
+        part.parameters.push(us_ascii());
+    }
+}
+
+fn us_ascii() -> Parameter {
+    Parameter {
+        name: b"charset".to_vec(),
+        value: b"us-ascii".to_vec(),
     }
 }
 

@@ -10,6 +10,7 @@
 //!   match, the longest wins, then the innermost;
 //! * the delimiter of an outer multipart ends everything inside, closed or not;
 //! * a header ends with an empty line, a delimiter, or the message; a line that is no field does not end it;
+//! * a delimiter that the message ends with begins no part;
 //! * a multipart without a boundary parameter is text/plain (RFC 2045 §5.2), one in which the boundary does not
 //!   appear has one text/plain part with its whole body;
 //! * message/rfc822 and multipart are read as they stand, even if they claim an encoding (RFC 2045 §6.4);
@@ -169,6 +170,10 @@ impl Scanner {
         }
         // A header without an empty line; then perhaps the header of the message that it announced.
         while self.place == Place::Header {
+            // A delimiter at the very end announces a part that never came.
+            if !self.header.is_message && self.offset == self.header.start {
+                break;
+            }
             self.report(DefectKind::HeaderWithoutEnd, self.header.start);
             self.end_header();
         }

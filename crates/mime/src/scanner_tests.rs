@@ -219,8 +219,8 @@ fn multiparts() {
     );
     check(
         &with("--b"),
-        "multipart/mixed 3/0 [text/plain 0/0]",
-        &[HeaderWithoutEnd, MultipartWithoutEnd],
+        "multipart/mixed 3/0 [text/plain 3/0]",
+        &[MultipartWithoutParts],
     );
     check(
         &with("--b--"),
