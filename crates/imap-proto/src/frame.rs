@@ -425,7 +425,7 @@ fn without_line_end(line: &[u8]) -> &[u8] {
 
 /// Where the literal's mark begins that a line ends with, and what it says; `Err` when its size is over 63 bits, with whether
 /// it is synchronising.
-fn literal_mark(line: &[u8]) -> Option<(usize, Result<LiteralMark, bool>)> {
+pub(crate) fn literal_mark(line: &[u8]) -> Option<(usize, Result<LiteralMark, bool>)> {
     let line = without_line_end(line).strip_suffix(b"}")?;
     let (line, synchronising) = match line.strip_suffix(b"+") {
         Some(line) => (line, false),

@@ -5,6 +5,7 @@
 //!
 //! * [`Reader`]: the stream of a client, cut into commands, lines and the octets of messages.
 //! * [`command`]: what a client sends, one variant a command.
+//! * [`response`]: what a server sends, as values; [`encode`]: the pieces, for the server's hot paths.
 
 mod chars;
 pub mod command;
@@ -16,6 +17,7 @@ mod frame;
 pub mod limits;
 mod mailbox;
 mod reader;
+pub mod response;
 mod scan;
 mod sequence;
 

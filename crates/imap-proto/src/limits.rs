@@ -30,5 +30,13 @@ pub const LIST_PATTERNS_MAX: usize = 100;
 pub const ENABLE_MAX: usize = 100;
 /// Field-value pairs of ID (RFC 2971 §3.3).
 pub const ID_PAIRS_MAX: usize = 30;
+/// Values in one list of a response; for clients.
+pub const RESPONSE_LIST_MAX: usize = 100_000;
+/// Items in one FETCH response; for clients.
+pub const RESPONSE_ITEMS_MAX: usize = 10_000;
+/// Names in one CAPABILITY or ENABLED response; for clients.
+pub const CAPABILITIES_MAX: usize = 1000;
+/// Numbers in one SEARCH response; for clients. A mailbox can hold no more messages than there are numbers, and no client wants more.
+pub const SEARCH_NUMBERS_MAX: usize = 10_000_000;
 /// Largest value of number64, and of a mod-sequence-value: 63 bits (RFC 9051 §9, RFC 7162 §7).
 pub const NUMBER64_MAX: u64 = i64::MAX as u64;

@@ -18,7 +18,10 @@ use model::{ModSeq, SpecialUse};
 use crate::{FlagName, MailboxArg, SequenceSet};
 
 pub(crate) use append::{append_end, append_next, append_start, leads_to_message};
-pub(crate) use parse::tag_of;
+pub(crate) use fetch::section;
+pub(crate) use list::status_att;
+pub(crate) use parse::{id_params_list, mailbox, tag, tag_of};
+pub(crate) use search::objectid;
 pub use write::LiteralForm;
 
 pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};

@@ -71,14 +71,7 @@ impl Logins {
 
     /// A connection is over.
     pub fn closed(&self, connection_id: u64) {
-        let mut state = self.state();
-        let Some(user) = state.connections.remove(&connection_id) else { return };
-        if let Some(count) = state.per_user.get_mut(&user) {
-            *count -= 1;
-            if *count == 0 {
-                state.per_user.remove(&user);
-            }
-        }
+        self.state().release(connection_id);
     }
 
     /// The user of this name as clients write it, if there is one.
@@ -119,16 +112,26 @@ impl Logins {
 }
 
 impl State {
+    fn release(&mut self, connection_id: u64) {
+        let Some(user) = self.connections.remove(&connection_id) else { return };
+        if let Some(count) = self.per_user.get_mut(&user) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_user.remove(&user);
+            }
+        }
+    }
+
     fn admit(&mut self, connection_id: u64, user: AccountName) -> Result<AccountName, Refusal> {
+        // After UNAUTHENTICATE (RFC 8437) a connection may become another user's.
+        self.release(connection_id);
         let count = self.per_user.entry(user.clone()).or_default();
         if *count >= self.limits.connections_per_user_max {
             let error = Error::over_limit("connections_per_user_max", format!("{user} has {count} connections"));
             return Err(Refusal { error, wait: Duration::ZERO });
         }
-        // A connection logs in once; should it ever do so again, it still counts once.
-        if self.connections.insert(connection_id, user.clone()).is_none() {
-            *count += 1;
-        }
+        *count += 1;
+        self.connections.insert(connection_id, user.clone());
         Ok(user)
     }
 }
@@ -286,6 +289,7 @@ mod tests {
         logins.closed(3);
         logins.closed(1);
         assert!(logins.verify_password(&connection(4, 1), "ann", "secret").is_ok());
+        assert!(logins.verify_password(&connection(4, 1), "ann", "secret").is_ok(), "again on the same connection");
         assert_eq!(logins.state().per_user.values().sum::<u32>(), 2);
     }
 }
