@@ -210,3 +210,16 @@ fn raise_descriptor_limit() {
         tracing::warn!(%error, "the limit of open files could not be raised");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_store() {
+        let (ours, theirs) = (store_options(&Config::default()), store::Options::default());
+        assert_eq!(ours.message_bytes_max, theirs.message_bytes_max);
+        assert_eq!(ours.account_idle_seconds, theirs.account_idle_seconds);
+        assert_eq!(ours.log, theirs.log);
+    }
+}
