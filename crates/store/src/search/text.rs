@@ -1,8 +1,8 @@
 //! BODY and TEXT: the decoded text of one message, read piece by piece.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use mime::{Content, Matcher, Message, Needle, Part, TextExtractor, TextSink};
+use mime::{Content, Matcher, Needle, Part, TextExtractor, TextSink};
 use model::{EmailId, Result};
 
 use crate::Reader;
@@ -53,50 +53,65 @@ pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle)
         }
     }
     let structure = reader.structure(id)?;
-    Ok(search_part(reader, id, &structure.message.root, &mut find)?.is_break())
+    let mut search = BodySearch { reader, id, find, mime_headers: needle.header };
+    Ok(search.part(&structure.message.root)?.is_break())
 }
 
-fn search_part(reader: &mut Reader, id: EmailId, part: &Part, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
-    match &part.content {
-        Content::Multipart(parts) => {
-            for child in parts {
-                if search_part(reader, id, child, find)?.is_break() {
-                    return Ok(ControlFlow::Break(()));
+/// The search of one message's body.
+struct BodySearch<'r, 'n> {
+    reader: &'r mut Reader,
+    id: EmailId,
+    find: Find<'n>,
+    /// TEXT: the headers of the parts count too (RFC 9051 §6.4.4 "including MIME header fields").
+    mime_headers: bool,
+}
+
+impl BodySearch<'_, '_> {
+    fn part(&mut self, part: &Part) -> Result<ControlFlow<()>> {
+        match &part.content {
+            Content::Multipart(parts) => {
+                for child in parts {
+                    if self.mime_headers && self.header(&child.header)?.is_break() || self.part(child)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
+                Ok(ControlFlow::Continue(()))
             }
-            Ok(ControlFlow::Continue(()))
+            // A message inside the message: its header is text of the outer body.
+            Content::Message(message) => match self.header(&message.root.header)? {
+                ControlFlow::Continue(()) => self.part(&message.root),
+                found => Ok(found),
+            },
+            Content::Leaf if part.is_text() => self.leaf(part),
+            Content::Leaf => Ok(ControlFlow::Continue(())),
         }
-        Content::Message(message) => search_nested(reader, id, message, find),
-        Content::Leaf if part.is_text() => search_leaf(reader, id, part, find),
-        Content::Leaf => Ok(ControlFlow::Continue(())),
     }
-}
 
-/// A message inside the message: its header is text of the outer body.
-fn search_nested(reader: &mut Reader, id: EmailId, message: &Message, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
-    let mut header = Vec::new();
-    reader.read(id, message.root.header.clone(), &mut header)?;
-    if mime::header_text(&header, find).is_break() || find.boundary().is_break() {
-        return Ok(ControlFlow::Break(()));
+    fn header(&mut self, range: &Range<u64>) -> Result<ControlFlow<()>> {
+        let mut header = Vec::new();
+        self.reader.read(self.id, range.clone(), &mut header)?;
+        Ok(match mime::header_text(&header, &mut self.find) {
+            ControlFlow::Continue(()) => self.find.boundary(),
+            found => found,
+        })
     }
-    search_part(reader, id, &message.root, find)
-}
 
-fn search_leaf(reader: &mut Reader, id: EmailId, part: &Part, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
-    let mut extractor = TextExtractor::new(part);
-    let mut piece = Vec::new();
-    let mut at = part.body.start;
-    while at < part.body.end {
-        let end = part.body.end.min(at.saturating_add(PIECE_BYTES));
-        piece.clear();
-        reader.read(id, at..end, &mut piece)?;
-        if piece.is_empty() {
-            break;
+    fn leaf(&mut self, part: &Part) -> Result<ControlFlow<()>> {
+        let mut extractor = TextExtractor::new(part);
+        let mut piece = Vec::new();
+        let mut at = part.body.start;
+        while at < part.body.end {
+            let end = part.body.end.min(at.saturating_add(PIECE_BYTES));
+            piece.clear();
+            self.reader.read(self.id, at..end, &mut piece)?;
+            if piece.is_empty() {
+                break;
+            }
+            if extractor.push(&piece, &mut self.find).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            at = end;
         }
-        if extractor.push(&piece, find).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        at = end;
+        Ok(extractor.finish(&mut self.find))
     }
-    Ok(extractor.finish(find))
 }
