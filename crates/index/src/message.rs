@@ -1,11 +1,11 @@
 //! A message on its way in: small ones wait in memory, large ones in a spool file that is never synced. Nothing of it is
 //! left when it is abandoned.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Error, Result, limits};
-use platform::{Disk, File, OpenMode};
+use platform::{Disk, File, OpenMode, parent_of};
 
 /// Takes a message in pieces; see [`crate::Log::message_writer`].
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl MessageWriter {
         let spool = match &mut self.spool {
             Some(spool) => spool,
             None => {
-                let file = self.disk.open(&self.path, OpenMode::CreateNew)?;
+                let file = create(&*self.disk, &self.path)?;
                 self.spool.insert(Spool { disk: Arc::clone(&self.disk), path: self.path.clone(), file })
             }
         };
@@ -94,6 +94,17 @@ impl MessageWriter {
         }
         let header_len = header_len.min(len);
         Ok(PendingMessage { memory: self.memory, spool: self.spool, len, header_len, crc: self.crc })
+    }
+}
+
+/// Creates the spool file, and its directory when it is missing.
+fn create(disk: &dyn Disk, path: &Path) -> Result<Arc<dyn File>> {
+    match disk.open(path, OpenMode::CreateNew) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            disk.create_dir_all(parent_of(path))?;
+            Ok(disk.open(path, OpenMode::CreateNew)?)
+        }
+        result => Ok(result?),
     }
 }
 

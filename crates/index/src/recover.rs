@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Error, ErrorKind, Result};
-use platform::{Env, OpenMode};
+use platform::{Env, OpenMode, parent_of};
 
 use crate::check::Finding;
 use crate::layout::{INDEX_DIR, LOCK_FILE, LOG_DIR, Layout, SPOOL_DIR};
@@ -50,8 +50,12 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     let mut files = list(env, &log_dir)?;
     let sealed = files.segments.last().map_or(0, |segment| segment.trailer.last_frame);
     let tails = scan_tails(env, &mut files, sealed)?;
-    for path in &files.useless {
-        env.disk.remove(path)?;
+    if !files.useless.is_empty() {
+        // What replaced them may have a name that is not durable yet.
+        env.disk.sync_dir(&log_dir)?;
+        for path in &files.useless {
+            env.disk.remove(path)?;
+        }
     }
     let mut replay = Replay {
         state: crate::checkpoint::load(env, &dir.join(INDEX_DIR), &files.segments, &mut files.findings),
@@ -67,6 +71,15 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     }
     let mut layout = Layout { segments: files.segments, tails: Vec::new() };
     let mut uncovered = 0;
+    match tails.last() {
+        Some(last) => make_durable(env, &log_dir, last, checkpointed)?,
+        // Perhaps a new account whose directories could not be synced the last time.
+        None if layout.segments.is_empty() => {
+            env.disk.sync_dir(dir)?;
+            env.disk.sync_dir(parent_of(dir))?;
+        }
+        None => {}
+    }
     for found in tails {
         uncovered += replay.tail(&found, checkpointed)?;
         let tail = Tail::scanned(&found.path, found.file, found.first_frame, &found.scan);
@@ -159,6 +172,23 @@ fn scan_tails(env: &Env, files: &mut Files, sealed: u64) -> Result<Vec<FoundTail
         found.push(FoundTail { path: path.clone(), first_frame: *first_frame, file, scan });
     }
     Ok(found)
+}
+
+/// Writes the frames of the last batch again and syncs them, unless a later frame or the checkpoint proves that they are
+/// durable: they may be in the page cache only, left there by a process that was killed, or by a sync that failed.
+fn make_durable(env: &Env, log_dir: &Path, tail: &FoundTail, checkpointed: u64) -> Result<()> {
+    let proven = tail.scan.durable.max(checkpointed);
+    let Some(first) = tail.scan.frames.iter().find(|frame| frame.header.frame.number > proven) else { return Ok(()) };
+    let mut at = if first.header.frame.number == tail.first_frame { 0 } else { first.at };
+    let mut piece = Vec::new();
+    while at < tail.scan.end {
+        piece.resize((tail.scan.end - at).min(1 << 20) as usize, 0);
+        tail.file.read_exact_at(&mut piece, at)?;
+        tail.file.write_at(&piece, at)?;
+        at += piece.len() as u64;
+    }
+    tail.file.sync_data()?;
+    Ok(env.disk.sync_dir(log_dir)?)
 }
 
 /// A state in the making.

@@ -73,10 +73,15 @@ pub(crate) fn derive(len: u64, read: &mut ReadRange<'_>) -> Result<Vec<Vec<u8>>>
     if let Some(day) = sent.and_then(|date| i32::try_from(date.civil_days()).ok()) {
         set(column::SENT_DAY, day.to_le_bytes().to_vec());
     }
-    if let Some(part) = mime::preview_part(&structure) {
+    // RFC 8970 §3: the first part that has text to show.
+    for part in mime::preview_parts(&structure) {
         let mut builder = PreviewBuilder::new(part);
         read_until(part.body.clone(), read, |piece| builder.push(piece))?;
-        set(column::PREVIEW, builder.finish().into_bytes());
+        let preview = builder.finish();
+        if !preview.is_empty() {
+            set(column::PREVIEW, preview.into_bytes());
+            break;
+        }
     }
     let (mut envelope, mut body_structure) = (Vec::new(), Vec::new());
     structure.message.envelope.write_imap(&mut envelope);
