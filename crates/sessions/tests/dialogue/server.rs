@@ -11,8 +11,8 @@ use mailyard_sessions::{
     Authenticator, ChannelBinding, Connection, Now, Output, Refusal, ScramCredentials, Step, Waker,
 };
 use model::{AccountName, DateTime, MailboxName};
-use platform::Prng;
 use platform::sim::{SIM_START, SimEnv};
+use platform::{Disk, Prng};
 use store::{FlagNames, NewMessage, Options, Store};
 
 use super::matching::Fixtures;
@@ -221,6 +221,21 @@ impl Server {
         Ok(())
     }
 
+    /// Something happens to the disk.
+    pub fn disk(&mut self, what: &str, text: &str) -> Result<(), String> {
+        let disk = &self.sim.disk;
+        match what {
+            "fail" => disk.fail_at(1),
+            "full" => disk.set_capacity(Some(disk.used_bytes())),
+            "rot" => {
+                let (path, offset) = find(disk, Path::new("/store"), text.as_bytes()).ok_or("not on the disk")?;
+                disk.corrupt(&path, offset, 1).map_err(|error| error.to_string())?;
+            }
+            _ => return Err(format!("no such thing happens to disks: {what}")),
+        }
+        Ok(())
+    }
+
     fn client(&mut self, number: usize) -> Result<&mut Client, String> {
         self.clients.get_mut(&number).ok_or_else(|| format!("no connection {number}"))
     }
@@ -317,6 +332,19 @@ impl Client {
             }
         }
     }
+}
+
+/// Where in the files of a directory this text is.
+fn find(disk: &dyn Disk, dir: &Path, text: &[u8]) -> Option<(PathBuf, u64)> {
+    disk.list(dir).unwrap().into_iter().find_map(|entry| {
+        let path = dir.join(entry.name);
+        if entry.is_dir {
+            return find(disk, &path, text);
+        }
+        let octets = disk.read(&path).unwrap();
+        let at = octets.windows(text.len()).position(|window| window == text)?;
+        Some((path, at as u64))
+    })
 }
 
 /// The messages of `tests/messages`, with CRLF.
