@@ -11,8 +11,8 @@ use mailyard_sessions::{
     Authenticator, ChannelBinding, Connection, Now, Output, Refusal, ScramCredentials, Step, Waker,
 };
 use model::{AccountName, DateTime, MailboxName};
-use platform::Prng;
 use platform::sim::{SIM_START, SimEnv};
+use platform::{Disk, Prng};
 use store::{FlagNames, NewMessage, Options, Store};
 
 use super::matching::Fixtures;
@@ -225,6 +225,17 @@ impl Server {
         }
         client.woken.store(true, Ordering::SeqCst);
         self.settle();
+        Ok(())
+    }
+
+    /// Something happens to the disk.
+    pub fn disk(&mut self, what: &str) -> Result<(), String> {
+        let disk = &self.sim.disk;
+        match what {
+            "fail" => disk.fail_at(1),
+            "full" => disk.set_capacity(Some(disk.used_bytes())),
+            _ => return Err(format!("no such thing happens to disks: {what}")),
+        }
         Ok(())
     }
 
