@@ -53,12 +53,7 @@ impl Address {
 
 /// The addresses of a raw field value, at most `addresses_max` entries (starts and ends of groups count).
 pub fn parse_addresses(value: &[u8], addresses_max: usize) -> Vec<Address> {
-    let mut parser = Parser {
-        lexer: Lexer::new(value),
-        addresses: Vec::new(),
-        addresses_max,
-        in_group: false,
-    };
+    let mut parser = Parser { lexer: Lexer::new(value), addresses: Vec::new(), addresses_max, in_group: false };
     parser.address_list();
     parser.addresses
 }
@@ -90,13 +85,7 @@ struct Lexer<'a> {
 
 impl<'a> Lexer<'a> {
     fn new(value: &'a [u8]) -> Self {
-        Lexer {
-            value,
-            position: 0,
-            quotes_end: false,
-            comments_end: false,
-            literals_end: false,
-        }
+        Lexer { value, position: 0, quotes_end: false, comments_end: false, literals_end: false }
     }
 
     /// The text from an opener to its closer and the position after it, quoted pairs resolved, line ends and
@@ -157,9 +146,7 @@ impl Iterator for Lexer<'_> {
                     None
                 }
             },
-            b'<' | b'>' | b'@' | b',' | b';' | b':' => {
-                Some((Token::Special(first), self.position + 1))
-            }
+            b'<' | b'>' | b'@' | b',' | b';' | b':' => Some((Token::Special(first), self.position + 1)),
             _ => None,
         };
         if let Some((token, end)) = opened {
@@ -178,11 +165,7 @@ impl Iterator for Lexer<'_> {
             .iter()
             .skip(1)
             .take_while(|octet| {
-                !is_space(octet)
-                    && !matches!(
-                        octet,
-                        b'"' | b'(' | b'[' | b'<' | b'>' | b'@' | b',' | b';' | b':'
-                    )
+                !is_space(octet) && !matches!(octet, b'"' | b'(' | b'[' | b'<' | b'>' | b'@' | b',' | b';' | b':')
             })
             .count();
         self.position += length;
@@ -237,10 +220,7 @@ impl Parser<'_> {
                 Token::Special(b':') if !in_angle && !self.in_group && !has_address => {
                     self.in_group = true;
                     let name = Some(phrase(&std::mem::take(&mut tokens)));
-                    self.add(Address {
-                        mailbox: name,
-                        ..Address::default()
-                    });
+                    self.add(Address { mailbox: name, ..Address::default() });
                 }
                 Token::Special(b';') if !in_angle => {
                     has_address = false;
@@ -272,44 +252,29 @@ impl Parser<'_> {
             return;
         }
         let comment = tokens.iter().rev().find_map(|token| match token {
-            Token::Comment(text) if !text.trim_ascii().is_empty() => {
-                Some(text.trim_ascii().to_vec())
-            }
+            Token::Comment(text) if !text.trim_ascii().is_empty() => Some(text.trim_ascii().to_vec()),
             _ => None,
         });
         // The last "<" is the angle address; an earlier one belongs to the name.
-        let angle = tokens
-            .iter()
-            .rposition(|token| *token == Token::Special(b'<'));
+        let angle = tokens.iter().rposition(|token| *token == Token::Special(b'<'));
         let mut address = match angle.map(|at| tokens.split_at(at)) {
             Some((name, route_addr)) => {
                 let inside = route_addr.get(1..).unwrap_or_default();
-                let end = inside
-                    .iter()
-                    .position(|token| *token == Token::Special(b'>'));
-                let mut address =
-                    route_address(inside.get(..end.unwrap_or(inside.len())).unwrap_or(inside));
+                let end = inside.iter().position(|token| *token == Token::Special(b'>'));
+                let mut address = route_address(inside.get(..end.unwrap_or(inside.len())).unwrap_or(inside));
                 address.name = Some(phrase(name)).filter(|name| !name.is_empty());
                 address
             }
             None if has_address(tokens) => addr_spec(tokens),
             None => {
                 let words = phrase(tokens);
-                let solid = tokens
-                    .iter()
-                    .filter(|t| !matches!(t, Token::Space | Token::Comment(_)));
+                let solid = tokens.iter().filter(|t| !matches!(t, Token::Space | Token::Comment(_)));
                 if solid.count() > 1 {
-                    Address {
-                        name: Some(words),
-                        ..nowhere()
-                    }
+                    Address { name: Some(words), ..nowhere() }
                 } else if words.is_empty() && comment.is_none() {
                     return;
                 } else {
-                    Address {
-                        mailbox: Some(words),
-                        ..nowhere()
-                    }
+                    Address { mailbox: Some(words), ..nowhere() }
                 }
             }
         };
@@ -322,43 +287,26 @@ impl Parser<'_> {
 
 /// An address of which nothing is known: present, but empty.
 fn nowhere() -> Address {
-    Address {
-        mailbox: Some(Vec::new()),
-        host: Some(Vec::new()),
-        ..Address::default()
-    }
+    Address { mailbox: Some(Vec::new()), host: Some(Vec::new()), ..Address::default() }
 }
 
 fn has_address(tokens: &[Token]) -> bool {
-    tokens
-        .iter()
-        .any(|token| matches!(token, Token::Special(b'@' | b'<')))
+    tokens.iter().any(|token| matches!(token, Token::Special(b'@' | b'<')))
 }
 
 fn last_solid(tokens: &[Token]) -> Option<&Token> {
-    tokens
-        .iter()
-        .rev()
-        .find(|token| !matches!(token, Token::Space | Token::Comment(_)))
+    tokens.iter().rev().find(|token| !matches!(token, Token::Space | Token::Comment(_)))
 }
 
 /// The inside of `<...>`: `[obs-route] addr-spec`.
 fn route_address(tokens: &[Token]) -> Address {
-    let colon = tokens
-        .iter()
-        .position(|token| *token == Token::Special(b':'));
-    let starts_with_at = tokens
-        .iter()
-        .find(|token| !matches!(token, Token::Space | Token::Comment(_)))
-        == Some(&Token::Special(b'@'));
-    match colon
-        .filter(|_| starts_with_at)
-        .map(|at| tokens.split_at(at))
-    {
-        Some((route, rest)) => Address {
-            adl: Some(joined(route, false)),
-            ..addr_spec(rest.get(1..).unwrap_or_default())
-        },
+    let colon = tokens.iter().position(|token| *token == Token::Special(b':'));
+    let starts_with_at =
+        tokens.iter().find(|token| !matches!(token, Token::Space | Token::Comment(_))) == Some(&Token::Special(b'@'));
+    match colon.filter(|_| starts_with_at).map(|at| tokens.split_at(at)) {
+        Some((route, rest)) => {
+            Address { adl: Some(joined(route, false)), ..addr_spec(rest.get(1..).unwrap_or_default()) }
+        }
         None => addr_spec(tokens),
     }
 }
@@ -366,14 +314,8 @@ fn route_address(tokens: &[Token]) -> Address {
 /// `addr-spec = local-part "@" domain`. The domain ends at white space, after which anything is ignored, and
 /// the local part is what stands before the last `@`.
 fn addr_spec(tokens: &[Token]) -> Address {
-    let Some(at) = tokens
-        .iter()
-        .rposition(|token| *token == Token::Special(b'@'))
-    else {
-        return Address {
-            mailbox: Some(joined(tokens, true)),
-            ..nowhere()
-        };
+    let Some(at) = tokens.iter().rposition(|token| *token == Token::Special(b'@')) else {
+        return Address { mailbox: Some(joined(tokens, true)), ..nowhere() };
     };
     let (local, domain) = tokens.split_at(at);
     Address {
@@ -447,33 +389,21 @@ mod tests {
     #[test]
     fn plain_forms() {
         assert_eq!(shown(" jd@example.org"), ["-|-|jd|example.org"]);
-        assert_eq!(
-            shown("John Doe <jd@example.org>"),
-            ["John Doe|-|jd|example.org"]
-        );
-        assert_eq!(
-            shown("\"Doe, John\" <jd@x>, a@b"),
-            ["Doe, John|-|jd|x", "-|-|a|b"]
-        );
+        assert_eq!(shown("John Doe <jd@example.org>"), ["John Doe|-|jd|example.org"]);
+        assert_eq!(shown("\"Doe, John\" <jd@x>, a@b"), ["Doe, John|-|jd|x", "-|-|a|b"]);
         assert_eq!(shown("jd@x (John (Jack) Doe)"), ["John (Jack) Doe|-|jd|x"]);
         assert_eq!(shown("Name <a@b> (ignored)"), ["Name|-|a|b"]);
         assert_eq!(shown("\"j \\\"d\\\"\"@x"), ["-|-|j \"d\"|x"]);
         assert_eq!(shown("John\r\n Doe\r\n\t<jd@x>"), ["John Doe|-|jd|x"]);
         assert_eq!(shown("a@[10.0.0.1]"), ["-|-|a|[10.0.0.1]"]);
-        assert_eq!(
-            shown("=?utf-8?Q?J=C3=B6?= <j@x>"),
-            ["=?utf-8?Q?J=C3=B6?=|-|j|x"]
-        );
+        assert_eq!(shown("=?utf-8?Q?J=C3=B6?= <j@x>"), ["=?utf-8?Q?J=C3=B6?=|-|j|x"]);
     }
 
     #[test]
     fn routes_and_groups() {
         assert_eq!(shown("<@a,@b:c@d>"), ["-|@a,@b|c|d"]);
         assert_eq!(shown("N <@a:c@d>, e@f"), ["N|@a|c|d", "-|-|e|f"]);
-        assert_eq!(
-            shown("undisclosed-recipients:;"),
-            ["-|-|undisclosed-recipients|-", "-|-|-|-"]
-        );
+        assert_eq!(shown("undisclosed-recipients:;"), ["-|-|undisclosed-recipients|-", "-|-|-|-"]);
         assert_eq!(
             shown("A Group: Ed <e@x>, j@y; z@z"),
             ["-|-|A Group|-", "Ed|-|e|x", "-|-|j|y", "-|-|-|-", "-|-|z|z"]

@@ -24,7 +24,8 @@ enum State {
     /// UTF-8 until proved otherwise; the octets of a character that is not complete yet.
     Guess(Vec<u8>),
     Standard(Decoder),
-    CodePage(&'static str),
+    /// The characters of 0x80..=0xFF.
+    CodePage(Vec<char>),
     Utf7(Utf7),
     Shifted(Shift, Decoder),
 }
@@ -57,36 +58,19 @@ impl Charset {
     fn for_label(label: &[u8]) -> Option<Charset> {
         // "us-ascii; format=flowed", "\"utf-8\"", "utf-8 (comment)", "iso-8859-1''".
         let label = label.trim_ascii().trim_ascii_start();
-        let label = label
-            .strip_prefix(b"\"")
-            .unwrap_or(label)
-            .trim_ascii_start();
-        let end = |octet: &u8| {
-            matches!(
-                octet,
-                b';' | b'"' | b' ' | b'\t' | b'(' | b'\'' | b',' | b'*'
-            )
-        };
+        let label = label.strip_prefix(b"\"").unwrap_or(label).trim_ascii_start();
+        let end = |octet: &u8| matches!(octet, b';' | b'"' | b' ' | b'\t' | b'(' | b'\'' | b',' | b'*');
         let label = label.split(end).next().unwrap_or_default();
-        let name = String::from_utf8_lossy(label)
-            .to_ascii_lowercase()
-            .replace('_', "-");
+        let name = String::from_utf8_lossy(label).to_ascii_lowercase().replace('_', "-");
         Some(match name.as_str() {
-            "us-ascii" | "ascii" | "ansi-x3.4-1968" | "us" | "iso646-us" | "iso-ir-6" | "646" => {
-                Charset::Guess
+            "us-ascii" | "ascii" | "ansi-x3.4-1968" | "us" | "iso646-us" | "iso-ir-6" | "646" => Charset::Guess,
+            "utf-7" | "unicode-1-1-utf-7" | "x-unicode-1-1-utf-7" | "csunicode11utf7" | "x-utf-7" | "utf7" => {
+                Charset::Utf7
             }
-            "utf-7"
-            | "unicode-1-1-utf-7"
-            | "x-unicode-1-1-utf-7"
-            | "csunicode11utf7"
-            | "x-utf-7"
-            | "utf7" => Charset::Utf7,
             "hz-gb-2312" | "hz" => Charset::Hz,
             "iso-2022-kr" | "csiso2022kr" => Charset::Iso2022Kr,
             name => {
-                if let Some(encoding) =
-                    Encoding::for_label(label).or_else(|| Encoding::for_label(name.as_bytes()))
-                {
+                if let Some(encoding) = Encoding::for_label(label).or_else(|| Encoding::for_label(name.as_bytes())) {
                     return Some(Charset::Standard(encoding));
                 }
                 return code_page(name);
@@ -98,23 +82,13 @@ impl Charset {
 /// `cp1252`, `ibm850`, `windows1251`, `ms949`, `x-cp932` and such.
 fn code_page(name: &str) -> Option<Charset> {
     let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let prefix = name
-        .strip_suffix(digits)?
-        .trim_start_matches("x-")
-        .trim_end_matches('-');
-    if prefix == "iso"
-        || prefix == "iso8859"
-        || prefix == "8859"
-        || prefix.is_empty() && digits.starts_with("8859")
-    {
+    let prefix = name.strip_suffix(digits)?.trim_start_matches("x-").trim_end_matches('-');
+    if prefix == "iso" || prefix == "iso8859" || prefix == "8859" || prefix.is_empty() && digits.starts_with("8859") {
         // iso8859-1, iso-88591, 8859-15.
         let part = digits.trim_start_matches("8859").trim_start_matches('-');
         return Encoding::for_label(format!("iso-8859-{part}").as_bytes()).map(Charset::Standard);
     }
-    if !matches!(
-        prefix,
-        "cp" | "ibm" | "windows" | "win" | "ms" | "dos" | "csibm" | "cspc" | ""
-    ) {
+    if !matches!(prefix, "cp" | "ibm" | "windows" | "win" | "ms" | "dos" | "csibm" | "cspc" | "") {
         return None;
     }
     let label = match digits {
@@ -142,8 +116,7 @@ fn code_page(name: &str) -> Option<Charset> {
         "1200" => "utf-16le",
         "1201" => "utf-16be",
         digits => {
-            return Encoding::for_label(format!("windows-{digits}").as_bytes())
-                .map(Charset::Standard);
+            return Encoding::for_label(format!("windows-{digits}").as_bytes()).map(Charset::Standard);
         }
     };
     Encoding::for_label(label.as_bytes()).map(Charset::Standard)
@@ -155,13 +128,10 @@ impl CharsetDecoder {
         let state = match Charset::for_label(label).unwrap_or(Charset::Guess) {
             Charset::Guess => State::Guess(Vec::new()),
             Charset::Standard(encoding) => State::Standard(encoding.new_decoder()),
-            Charset::CodePage(table) => State::CodePage(table),
+            Charset::CodePage(table) => State::CodePage(table.chars().collect()),
             Charset::Utf7 => State::Utf7(Utf7::default()),
             Charset::Hz => State::Shifted(Shift::hz(), GBK.new_decoder_without_bom_handling()),
-            Charset::Iso2022Kr => State::Shifted(
-                Shift::iso_2022_kr(),
-                EUC_KR.new_decoder_without_bom_handling(),
-            ),
+            Charset::Iso2022Kr => State::Shifted(Shift::iso_2022_kr(), EUC_KR.new_decoder_without_bom_handling()),
         };
         CharsetDecoder { state }
     }
@@ -178,9 +148,7 @@ impl CharsetDecoder {
                 }
             }
             State::Standard(decoder) => run(decoder, input, false, out),
-            State::CodePage(table) => {
-                out.extend(input.iter().map(|&octet| code_page_char(table, octet)))
-            }
+            State::CodePage(table) => out.extend(input.iter().map(|&octet| code_page_char(table, octet))),
             State::Utf7(utf7) => utf7.push(input, out),
             State::Shifted(shift, decoder) => run(decoder, &shift.push(input), false, out),
         }
@@ -190,17 +158,10 @@ impl CharsetDecoder {
     pub fn finish(&mut self, out: &mut String) {
         match &mut self.state {
             State::Guess(held) => {
-                run(
-                    &mut WINDOWS_1252.new_decoder_without_bom_handling(),
-                    &std::mem::take(held),
-                    true,
-                    out,
-                );
+                run(&mut WINDOWS_1252.new_decoder_without_bom_handling(), &std::mem::take(held), true, out);
             }
             State::Standard(decoder) => finish_decoder(decoder, b"", out),
-            State::Shifted(shift, decoder) => {
-                finish_decoder(decoder, &std::mem::take(&mut shift.held), out)
-            }
+            State::Shifted(shift, decoder) => finish_decoder(decoder, &std::mem::take(&mut shift.held), out),
             State::CodePage(_) => {}
             State::Utf7(utf7) => utf7.finish(out),
         }
@@ -215,9 +176,7 @@ fn finish_decoder(decoder: &mut Decoder, input: &[u8], out: &mut String) {
 
 fn run(decoder: &mut Decoder, mut input: &[u8], last: bool, out: &mut String) {
     loop {
-        let wanted = decoder
-            .max_utf8_buffer_length(input.len())
-            .unwrap_or(input.len());
+        let wanted = decoder.max_utf8_buffer_length(input.len()).unwrap_or(input.len());
         out.reserve(wanted);
         let (result, read, _) = decoder.decode_to_string(input, out, last);
         input = input.get(read..).unwrap_or_default();
@@ -262,13 +221,10 @@ fn guess_utf8<'i>(held: &mut Vec<u8>, input: &'i [u8], out: &mut String) -> Opti
     None
 }
 
-fn code_page_char(table: &str, octet: u8) -> char {
+fn code_page_char(table: &[char], octet: u8) -> char {
     match octet.checked_sub(128) {
         None => char::from(octet),
-        Some(index) => table
-            .chars()
-            .nth(usize::from(index))
-            .unwrap_or(char::REPLACEMENT_CHARACTER),
+        Some(index) => table.get(usize::from(index)).copied().unwrap_or(char::REPLACEMENT_CHARACTER),
     }
 }
 
@@ -323,19 +279,11 @@ enum ShiftKind {
 
 impl Shift {
     fn hz() -> Self {
-        Shift {
-            kind: ShiftKind::Hz,
-            inside: false,
-            held: Vec::new(),
-        }
+        Shift { kind: ShiftKind::Hz, inside: false, held: Vec::new() }
     }
 
     fn iso_2022_kr() -> Self {
-        Shift {
-            kind: ShiftKind::Iso2022Kr,
-            inside: false,
-            held: Vec::new(),
-        }
+        Shift { kind: ShiftKind::Iso2022Kr, inside: false, held: Vec::new() }
     }
 
     fn push(&mut self, input: &[u8]) -> Vec<u8> {
@@ -351,11 +299,7 @@ impl Shift {
 
     fn plain(&self, octet: u8, out: &mut Vec<u8>) {
         let is_graphic = (0x21..=0x7E).contains(&octet);
-        out.push(if self.inside && is_graphic {
-            octet | 0x80
-        } else {
-            octet
-        });
+        out.push(if self.inside && is_graphic { octet | 0x80 } else { octet });
     }
 
     fn hz_octet(&mut self, octet: u8, out: &mut Vec<u8>) {
@@ -424,10 +368,7 @@ mod tests {
 
     #[test]
     fn known_answers() {
-        assert_eq!(
-            decode("utf-8", "na\u{ef}ve \u{20ac}".as_bytes()),
-            "na\u{ef}ve \u{20ac}"
-        );
+        assert_eq!(decode("utf-8", "na\u{ef}ve \u{20ac}".as_bytes()), "na\u{ef}ve \u{20ac}");
         assert_eq!(decode("utf-8", b"a\xffb"), "a\u{fffd}b");
         assert_eq!(decode("ISO-8859-1", b"caf\xe9"), "caf\u{e9}");
         assert_eq!(decode("iso-8859-15", b"\xa4"), "\u{20ac}");
@@ -438,10 +379,7 @@ mod tests {
         assert_eq!(decode("ibm437", b"\xe1"), "\u{df}");
         assert_eq!(decode("hz-gb-2312", b"a~{<:Ky~}~~b"), "a\u{5df1}\u{6240}~b");
         assert_eq!(decode("iso-2022-kr", b"\x1b$)C\x0e0!\x0fx"), "\u{ac00}x");
-        assert_eq!(
-            decode("unicode-1-1-utf-7", b"Hi Mom -+Jjo--!"),
-            "Hi Mom -\u{263a}-!"
-        );
+        assert_eq!(decode("unicode-1-1-utf-7", b"Hi Mom -+Jjo--!"), "Hi Mom -\u{263a}-!");
     }
 
     #[test]
@@ -470,14 +408,7 @@ mod tests {
 
     #[test]
     fn guesses() {
-        for label in [
-            "",
-            "us-ascii",
-            "x-unknown",
-            "unknown-8bit",
-            "us-ascii; foo",
-            "\u{e9}",
-        ] {
+        for label in ["", "us-ascii", "x-unknown", "unknown-8bit", "us-ascii; foo", "\u{e9}"] {
             assert_eq!(decode(label, "\u{e9}\u{20ac}".as_bytes()), "\u{e9}\u{20ac}");
         }
         let mut out = String::new();
@@ -490,15 +421,7 @@ mod tests {
 
     #[test]
     fn known_or_not() {
-        for label in [
-            "utf-8",
-            "US-ASCII",
-            "koi8-u",
-            "UTF-7",
-            "cp437",
-            "iso-2022-jp",
-            "big5",
-        ] {
+        for label in ["utf-8", "US-ASCII", "koi8-u", "UTF-7", "cp437", "iso-2022-jp", "big5"] {
             assert!(charset_known(label.as_bytes()), "{label}");
         }
         for label in ["", "x-unknown", "klingon", "cp9999", "utf-9"] {
@@ -508,13 +431,9 @@ mod tests {
 
     #[test]
     fn code_pages_are_complete() {
-        for table in [
-            code_pages::IBM437,
-            code_pages::IBM850,
-            code_pages::IBM852,
-            code_pages::IBM857,
-            code_pages::IBM858,
-        ] {
+        for table in
+            [code_pages::IBM437, code_pages::IBM850, code_pages::IBM852, code_pages::IBM857, code_pages::IBM858]
+        {
             assert_eq!(table.chars().count(), 128);
         }
     }

@@ -95,11 +95,7 @@ impl Structure {
         }
         let mut reader = Reader { rest };
         let message = reader.message(0, 0)?;
-        if reader.rest.is_empty() {
-            Ok(Structure { message })
-        } else {
-            Err(DecodeError)
-        }
+        if reader.rest.is_empty() { Ok(Structure { message }) } else { Err(DecodeError) }
     }
 }
 
@@ -250,10 +246,7 @@ impl Reader<'_> {
     fn string(&mut self) -> Result<Vec<u8>, DecodeError> {
         let index = usize::try_from(self.number()?).map_err(|_| DecodeError)?;
         if let Some(index) = index.checked_sub(1) {
-            return COMMON
-                .get(index)
-                .map(|common| common.to_vec())
-                .ok_or(DecodeError);
+            return COMMON.get(index).map(|common| common.to_vec()).ok_or(DecodeError);
         }
         let length = usize::try_from(self.number()?).map_err(|_| DecodeError)?;
         let (string, rest) = self.rest.split_at_checked(length).ok_or(DecodeError)?;
@@ -265,10 +258,7 @@ impl Reader<'_> {
         self.flag()?.then(|| self.string()).transpose()
     }
 
-    fn list<T>(
-        &mut self,
-        mut each: impl FnMut(&mut Self) -> Result<T, DecodeError>,
-    ) -> Result<Vec<T>, DecodeError> {
+    fn list<T>(&mut self, mut each: impl FnMut(&mut Self) -> Result<T, DecodeError>) -> Result<Vec<T>, DecodeError> {
         let count = self.number()?;
         // Every element takes an octet at least: a false count fails before it costs memory.
         if count > self.rest.len() as u64 {
@@ -280,55 +270,23 @@ impl Reader<'_> {
     fn addresses(&mut self) -> Result<Vec<Address>, DecodeError> {
         self.list(|reader| {
             let (name, adl) = (reader.optional()?, reader.optional()?);
-            Ok(Address {
-                name,
-                adl,
-                mailbox: reader.optional()?,
-                host: reader.optional()?,
-            })
+            Ok(Address { name, adl, mailbox: reader.optional()?, host: reader.optional()? })
         })
     }
 
     fn parameters(&mut self) -> Result<Vec<Parameter>, DecodeError> {
-        self.list(|reader| {
-            Ok(Parameter {
-                name: reader.string()?,
-                value: reader.string()?,
-            })
-        })
+        self.list(|reader| Ok(Parameter { name: reader.string()?, value: reader.string()? }))
     }
 
     fn message(&mut self, base: u64, depth: usize) -> Result<Message, DecodeError> {
         let (date, subject) = (self.optional()?, self.optional()?);
         let from = self.addresses()?;
-        let sender = if self.flag()? {
-            self.addresses()?
-        } else {
-            from.clone()
-        };
-        let reply_to = if self.flag()? {
-            self.addresses()?
-        } else {
-            from.clone()
-        };
+        let sender = if self.flag()? { self.addresses()? } else { from.clone() };
+        let reply_to = if self.flag()? { self.addresses()? } else { from.clone() };
         let (to, cc, bcc) = (self.addresses()?, self.addresses()?, self.addresses()?);
         let (in_reply_to, message_id) = (self.optional()?, self.optional()?);
-        let envelope = Envelope {
-            date,
-            subject,
-            from,
-            sender,
-            reply_to,
-            to,
-            cc,
-            bcc,
-            in_reply_to,
-            message_id,
-        };
-        Ok(Message {
-            envelope,
-            root: self.part(base, depth)?,
-        })
+        let envelope = Envelope { date, subject, from, sender, reply_to, to, cc, bcc, in_reply_to, message_id };
+        Ok(Message { envelope, root: self.part(base, depth)? })
     }
 
     fn part(&mut self, base: u64, depth: usize) -> Result<Part, DecodeError> {
@@ -344,10 +302,7 @@ impl Reader<'_> {
         let (parameters, encoding) = (self.parameters()?, self.string()?);
         let (id, description, md5) = (self.optional()?, self.optional()?, self.optional()?);
         let disposition = match self.flag()? {
-            true => Some(Disposition {
-                kind: self.string()?,
-                parameters: self.parameters()?,
-            }),
+            true => Some(Disposition { kind: self.string()?, parameters: self.parameters()? }),
             false => None,
         };
         let language = self.list(Reader::string)?;

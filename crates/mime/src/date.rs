@@ -29,8 +29,7 @@ pub struct DateTime {
 impl DateTime {
     /// Seconds since 1970-01-01T00:00:00Z.
     pub fn unix_seconds(&self) -> i64 {
-        let clock =
-            i64::from(self.hour) * 3600 + i64::from(self.minute) * 60 + i64::from(self.second);
+        let clock = i64::from(self.hour) * 3600 + i64::from(self.minute) * 60 + i64::from(self.second);
         self.civil_days() * 86_400 + clock - i64::from(self.offset_minutes) * 60
     }
 
@@ -115,8 +114,7 @@ impl Found {
             };
             self.date_pieces(date);
             self.clock_word(clock);
-        } else if (word.starts_with(['+', '-'])
-            || word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit()))
+        } else if (word.starts_with(['+', '-']) || word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit()))
             && self.clock.is_some()
             && self.offset_minutes.is_none()
             && (word.len() != 4 || self.year.is_some())
@@ -129,10 +127,7 @@ impl Found {
 
     /// Words and numbers between `-`, `/`, `.`: day, month, year, names.
     fn date_pieces(&mut self, word: &str) {
-        let pieces: Vec<&str> = word
-            .split(['-', '/', '.'])
-            .filter(|piece| !piece.is_empty())
-            .collect();
+        let pieces: Vec<&str> = word.split(['-', '/', '.']).filter(|piece| !piece.is_empty()).collect();
         // 2000-01-31, 2000/01/31.
         if let [year, month, day] = pieces.as_slice()
             && year.len() == 4
@@ -145,11 +140,7 @@ impl Found {
         if let [first, second, year] = pieces.as_slice()
             && let (Ok(first), Ok(second)) = (first.parse::<u8>(), second.parse::<u8>())
         {
-            let (day, month) = if second > 12 {
-                (second, first)
-            } else {
-                (first, second)
-            };
+            let (day, month) = if second > 12 { (second, first) } else { (first, second) };
             (self.year, self.month, self.day) = (year_of(year), Some(month), Some(day));
             return;
         }
@@ -187,18 +178,11 @@ impl Found {
         if self.clock.is_some() {
             return;
         }
-        let end = word
-            .find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.')
-            .unwrap_or(word.len());
+        let end = word.find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.').unwrap_or(word.len());
         let (clock, zone) = word.split_at(end);
         let mut fields = clock.split(':');
         let mut field = |max: u8| {
-            let text = fields
-                .next()
-                .unwrap_or("0")
-                .split('.')
-                .next()
-                .unwrap_or_default();
+            let text = fields.next().unwrap_or("0").split('.').next().unwrap_or_default();
             text.parse::<u8>().ok().filter(|&value| value <= max)
         };
         let (Some(hour), Some(minute), Some(second)) = (field(24), field(59), field(61)) else {
@@ -224,15 +208,7 @@ impl Found {
             _ => hour,
         };
         let offset_minutes = self.offset_minutes.unwrap_or(0);
-        Some(DateTime {
-            year,
-            month,
-            day,
-            hour,
-            minute,
-            second,
-            offset_minutes,
-        })
+        Some(DateTime { year, month, day, hour, minute, second, offset_minutes })
     }
 }
 
@@ -248,9 +224,7 @@ fn year_of(text: &str) -> Option<u16> {
 }
 
 fn month_of(lower: &str) -> Option<u8> {
-    const MONTHS: [&str; 12] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ];
+    const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let start = lower.get(..3)?;
     // A full name is fine, any other word that begins alike is not ("Mart").
     const FULL: [&str; 12] = [
@@ -269,8 +243,7 @@ fn month_of(lower: &str) -> Option<u8> {
     ];
     let index = MONTHS.iter().position(|month| *month == start)?;
     let full = FULL.get(index)?;
-    full.starts_with(lower)
-        .then(|| u8::try_from(index + 1).ok())?
+    full.starts_with(lower).then(|| u8::try_from(index + 1).ok())?
 }
 
 fn days_in(year: u16, month: u8) -> Option<u8> {
@@ -290,17 +263,10 @@ fn numeric_zone(text: &str) -> Option<i16> {
         Some(rest) => (-1, rest),
         None => (1, text.strip_prefix('+').unwrap_or(text)),
     };
-    let digits: String = digits
-        .chars()
-        .filter(|c| *c != ':')
-        .take_while(char::is_ascii_digit)
-        .collect();
+    let digits: String = digits.chars().filter(|c| *c != ':').take_while(char::is_ascii_digit).collect();
     let (hours, minutes) = match digits.len() {
         1 | 2 => (digits.parse::<i16>().ok()?, 0),
-        4 => (
-            digits.get(..2)?.parse::<i16>().ok()?,
-            digits.get(2..)?.parse::<i16>().ok()?,
-        ),
+        4 => (digits.get(..2)?.parse::<i16>().ok()?, digits.get(2..)?.parse::<i16>().ok()?),
         _ => return None,
     };
     (hours <= 24 && minutes < 60).then_some(sign * (hours * 60 + minutes))
@@ -348,83 +314,38 @@ mod tests {
 
     #[test]
     fn standard_forms() {
-        assert_eq!(
-            shown(" Fri, 21 Nov 1997 09:55:06 -0600"),
-            "1997-11-21 09:55:06 -360"
-        );
-        assert_eq!(
-            shown("1 Jul 2003 10:52:37 +0200"),
-            "2003-07-01 10:52:37 +120"
-        );
+        assert_eq!(shown(" Fri, 21 Nov 1997 09:55:06 -0600"), "1997-11-21 09:55:06 -360");
+        assert_eq!(shown("1 Jul 2003 10:52:37 +0200"), "2003-07-01 10:52:37 +120");
         assert_eq!(
             shown("Thu,\r\n 13\r\n Feb\r\n 1969\r\n 23:32\r\n -0330 (Newfoundland Time)"),
             "1969-02-13 23:32:00 -210"
         );
         assert_eq!(shown("21 Nov 97 09:55:06 GMT"), "1997-11-21 09:55:06 +0");
-        assert_eq!(
-            shown("Fri, 21 Nov 1997 09(comment):   55  :  06 -0600").get(..10),
-            Some("1997-11-21")
-        );
-        assert_eq!(
-            shown("Mon, 1 Jan 01 00:00:00 EDT"),
-            "2001-01-01 00:00:00 -240"
-        );
-        assert_eq!(
-            shown("Mon, 1 Jan 102 00:00:00 PST"),
-            "2002-01-01 00:00:00 -480"
-        );
+        assert_eq!(shown("Fri, 21 Nov 1997 09(comment):   55  :  06 -0600").get(..10), Some("1997-11-21"));
+        assert_eq!(shown("Mon, 1 Jan 01 00:00:00 EDT"), "2001-01-01 00:00:00 -240");
+        assert_eq!(shown("Mon, 1 Jan 102 00:00:00 PST"), "2002-01-01 00:00:00 -480");
     }
 
     #[test]
     fn odd_forms() {
         assert_eq!(shown("Sat Jan  1 10:20:30 2000"), "2000-01-01 10:20:30 +0");
-        assert_eq!(
-            shown("Sat Jan  1 10:20:30 CET 2000"),
-            "2000-01-01 10:20:30 +60"
-        );
-        assert_eq!(
-            shown("Sat Jan  1 10:20:30 +0100 2000"),
-            "2000-01-01 10:20:30 +60"
-        );
-        assert_eq!(
-            shown("2000-01-31T10:20:30+01:00"),
-            "2000-01-31 10:20:30 +60"
-        );
+        assert_eq!(shown("Sat Jan  1 10:20:30 CET 2000"), "2000-01-01 10:20:30 +60");
+        assert_eq!(shown("Sat Jan  1 10:20:30 +0100 2000"), "2000-01-01 10:20:30 +60");
+        assert_eq!(shown("2000-01-31T10:20:30+01:00"), "2000-01-31 10:20:30 +60");
         assert_eq!(shown("2000-01-31 10:20:30"), "2000-01-31 10:20:30 +0");
-        assert_eq!(
-            shown("31-Jan-2000 10:20:30 -0100"),
-            "2000-01-31 10:20:30 -60"
-        );
+        assert_eq!(shown("31-Jan-2000 10:20:30 -0100"), "2000-01-31 10:20:30 -60");
         assert_eq!(shown("31/01/2000 10:20 PM"), "2000-01-31 22:20:00 +0");
         assert_eq!(shown("1/31/2000 12:20:00AM"), "2000-01-31 00:20:00 +0");
         assert_eq!(shown("Monday, 31 January 2000"), "2000-01-31 00:00:00 +0");
-        assert_eq!(
-            shown("Mon, 31 Jan 2000 10:20:30 0800"),
-            "2000-01-31 10:20:30 +480"
-        );
-        assert_eq!(
-            shown("Mon, 31 Jan 2000 10:20:30 \"GMT\""),
-            "2000-01-31 10:20:30 +0"
-        );
-        assert_eq!(
-            shown("Mon, 31 Jan 2000 24:00:00 -"),
-            "2000-01-31 00:00:00 +0"
-        );
+        assert_eq!(shown("Mon, 31 Jan 2000 10:20:30 0800"), "2000-01-31 10:20:30 +480");
+        assert_eq!(shown("Mon, 31 Jan 2000 10:20:30 \"GMT\""), "2000-01-31 10:20:30 +0");
+        assert_eq!(shown("Mon, 31 Jan 2000 24:00:00 -"), "2000-01-31 00:00:00 +0");
     }
 
     #[test]
     fn no_dates() {
-        for text in [
-            "",
-            "x",
-            "Mon",
-            "10:20:30",
-            "31 Feb 2000",
-            "0 Jan 2000",
-            "Jan 2000",
-            "2000-13-01",
-            "32 Jan 99999",
-        ] {
+        for text in ["", "x", "Mon", "10:20:30", "31 Feb 2000", "0 Jan 2000", "Jan 2000", "2000-13-01", "32 Jan 99999"]
+        {
             assert_eq!(shown(text), "none", "{text}");
         }
     }
@@ -434,10 +355,7 @@ mod tests {
         let at = |text: &str| parse_date(text.as_bytes()).unwrap();
         assert_eq!(at("1 Jan 1970 00:00:00 +0000").unix_seconds(), 0);
         assert_eq!(at("1 Jan 1970 01:00:00 +0100").unix_seconds(), 0);
-        assert_eq!(
-            at("Fri, 21 Nov 1997 09:55:06 -0600").unix_seconds(),
-            880_127_706
-        );
+        assert_eq!(at("Fri, 21 Nov 1997 09:55:06 -0600").unix_seconds(), 880_127_706);
         assert_eq!(at("29 Feb 2000 12:00:00 Z").unix_seconds(), 951_825_600);
         assert_eq!(at("31 Dec 1969 23:59:59 +0000").unix_seconds(), -1);
         assert_eq!(at("1 Jan 1970 23:00:00 -0500").civil_days(), 0);

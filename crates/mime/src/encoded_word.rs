@@ -63,10 +63,7 @@ fn decode_words(text: &[u8]) -> String {
     let mut done = 0;
     let mut position = 0;
     let mut ends = EndFinder { text, next: 0 };
-    while let Some(found) = text
-        .get(position..)
-        .and_then(|rest| memmem::find(rest, b"=?"))
-    {
+    while let Some(found) = text.get(position..).and_then(|rest| memmem::find(rest, b"=?")) {
         let start = position + found;
         let Some(word) = encoded_word(text, start, &mut ends) else {
             position = start + 2;
@@ -75,8 +72,7 @@ fn decode_words(text: &[u8]) -> String {
         let between = text.get(done..start).unwrap_or_default();
         // RFC 2047 §6.2: white space between adjacent encoded words is not shown.
         let is_adjacent = pending.is_some() && between.iter().all(u8::is_ascii_whitespace);
-        let same_charset =
-            |p: &Pending| p.charset.eq_ignore_ascii_case(word.charset) && !has_shifts(word.charset);
+        let same_charset = |p: &Pending| p.charset.eq_ignore_ascii_case(word.charset) && !has_shifts(word.charset);
         match &mut pending {
             Some(waiting) if is_adjacent && same_charset(waiting) => {
                 waiting.octets.extend_from_slice(&word.octets);
@@ -86,10 +82,7 @@ fn decode_words(text: &[u8]) -> String {
                 if !is_adjacent {
                     out.push_str(&guess(between));
                 }
-                pending = Some(Pending {
-                    charset: word.charset.to_vec(),
-                    octets: word.octets,
-                });
+                pending = Some(Pending { charset: word.charset.to_vec(), octets: word.octets });
             }
         }
         done = start + word.length;
@@ -105,11 +98,7 @@ fn decode_words(text: &[u8]) -> String {
 fn has_shifts(charset: &[u8]) -> bool {
     [&b"iso-2022"[..], b"utf-7", b"hz-", b"unicode-1-1"]
         .iter()
-        .any(|start| {
-            charset
-                .get(..start.len())
-                .is_some_and(|head| head.eq_ignore_ascii_case(start))
-        })
+        .any(|start| charset.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
 }
 
 fn flush(pending: &mut Option<Pending>, out: &mut String) {
@@ -137,11 +126,7 @@ impl EndFinder<'_> {
 
 /// `encoded-word = "=?" charset ["*" language] "?" encoding "?" encoded-text "?="` (RFC 2047 §2, RFC 2231 §5)
 /// at `start`, where `=?` is known to stand.
-fn encoded_word<'a>(
-    text: &'a [u8],
-    start: usize,
-    ends: &mut EndFinder<'_>,
-) -> Option<EncodedWord<'a>> {
+fn encoded_word<'a>(text: &'a [u8], start: usize, ends: &mut EndFinder<'_>) -> Option<EncodedWord<'a>> {
     let charset_start = start + 2;
     let rest = text.get(charset_start..)?;
     let charset_len = rest
@@ -171,15 +156,8 @@ fn encoded_word<'a>(
         }
         _ => return None,
     };
-    let charset = charset
-        .split(|&octet| octet == b'*')
-        .next()
-        .unwrap_or(charset);
-    Some(EncodedWord {
-        charset,
-        octets,
-        length: body_end + 2 - start,
-    })
+    let charset = charset.split(|&octet| octet == b'*').next().unwrap_or(charset);
+    Some(EncodedWord { charset, octets, length: body_end + 2 - start })
 }
 
 /// Longest name of a character set in an encoded word.
@@ -207,11 +185,7 @@ fn decode_q(body: &[u8]) -> Vec<u8> {
 
 /// The octet that the first two characters name in hexadecimal.
 pub(crate) fn hex_pair(text: &[u8]) -> Option<u8> {
-    let digit = |octet: &u8| {
-        char::from(*octet)
-            .to_digit(16)
-            .and_then(|d| u8::try_from(d).ok())
-    };
+    let digit = |octet: &u8| char::from(*octet).to_digit(16).and_then(|d| u8::try_from(d).ok());
     match text {
         [high, low, ..] => Some(digit(high)? << 4 | digit(low)?),
         _ => None,
@@ -234,16 +208,10 @@ mod tests {
         assert_eq!(decode("(=?ISO-8859-1?Q?a?= b)"), "(a b)");
         assert_eq!(decode("(=?ISO-8859-1?Q?a?= =?ISO-8859-1?Q?b?=)"), "(ab)");
         assert_eq!(decode("(=?ISO-8859-1?Q?a?=  =?ISO-8859-1?Q?b?=)"), "(ab)");
-        assert_eq!(
-            decode("(=?ISO-8859-1?Q?a?=\r\n    =?ISO-8859-1?Q?b?=)"),
-            "(ab)"
-        );
+        assert_eq!(decode("(=?ISO-8859-1?Q?a?=\r\n    =?ISO-8859-1?Q?b?=)"), "(ab)");
         assert_eq!(decode("(=?ISO-8859-1?Q?a_b?=)"), "(a b)");
         assert_eq!(decode("(=?ISO-8859-1?Q?a?= =?ISO-8859-2?Q?_b?=)"), "(a b)");
-        assert_eq!(
-            decode("=?ISO-8859-1?Q?Andr=E9?= Pirard"),
-            "Andr\u{e9} Pirard"
-        );
+        assert_eq!(decode("=?ISO-8859-1?Q?Andr=E9?= Pirard"), "Andr\u{e9} Pirard");
         assert_eq!(
             decode(
                 "=?ISO-8859-1?B?SWYgeW91IGNhbiByZWFkIHRoaXMgeW8=?=\n =?ISO-8859-2?B?dSB1bmRlcnN0YW5kIHRoZSBleGFtcGxlLg==?="
@@ -254,10 +222,7 @@ mod tests {
 
     #[test]
     fn split_characters_are_joined() {
-        assert_eq!(
-            decode("=?utf-8?Q?caf=C3?= =?UTF-8?Q?=A9?= x"),
-            "caf\u{e9} x"
-        );
+        assert_eq!(decode("=?utf-8?Q?caf=C3?= =?UTF-8?Q?=A9?= x"), "caf\u{e9} x");
         assert_eq!(decode("=?utf-8?B?4oI=?=\r\n =?utf-8?B?rA==?="), "\u{20ac}");
         assert_eq!(decode("=?us-ascii*en?q?hi?="), "hi");
         let kana = "=?iso-2022-jp?B?GyRCJDMbKEI=?=";
@@ -281,10 +246,7 @@ mod tests {
             assert_eq!(decode(text), text);
         }
         assert_eq!(decode("=?utf-8?q?a=4?="), "a=4");
-        assert_eq!(
-            decode("=?utf-8?Q?broken =?utf-8?Q?good?="),
-            "=?utf-8?Q?broken good"
-        );
+        assert_eq!(decode("=?utf-8?Q?broken =?utf-8?Q?good?="), "=?utf-8?Q?broken good");
         assert_eq!(decode("=?utf-8?Q?two words?="), "two words");
         assert_eq!(decode("x=?utf-8?Q?y?=z"), "xyz");
     }

@@ -98,11 +98,7 @@ pub struct Matcher<'n> {
 impl<'n> Matcher<'n> {
     /// A matcher that has seen nothing.
     pub fn new(needle: &'n Needle) -> Self {
-        Matcher {
-            needle,
-            window: String::new(),
-            is_found: needle.folded.is_empty(),
-        }
+        Matcher { needle, window: String::new(), is_found: needle.folded.is_empty() }
     }
 
     /// Takes the next chunk (not folded); true as soon as the needle was found, and from then on.
@@ -141,11 +137,7 @@ impl crate::TextSink for Matcher<'_> {
 }
 
 fn stop_if(found: bool) -> std::ops::ControlFlow<()> {
-    if found {
-        std::ops::ControlFlow::Break(())
-    } else {
-        std::ops::ControlFlow::Continue(())
-    }
+    if found { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
 }
 
 #[cfg(test)]
@@ -161,10 +153,7 @@ mod tests {
             ("\u{c9}", "e\u{301}"),
             ("stra\u{df}e", "STRASSE"),
             ("\u{1e9e}", "SS"),
-            (
-                "\u{3a3}\u{38a}\u{3a3}\u{3a5}\u{3a6}\u{39f}\u{3a3}",
-                "\u{3c3}\u{3af}\u{3c3}\u{3c5}\u{3c6}\u{3bf}\u{3c2}",
-            ),
+            ("\u{3a3}\u{38a}\u{3a3}\u{3a5}\u{3a6}\u{39f}\u{3a3}", "\u{3c3}\u{3af}\u{3c3}\u{3c5}\u{3c6}\u{3bf}\u{3c2}"),
             ("\u{1c4}", "d\u{17e}"),
             ("\u{fb01}", "FI"),
             ("\u{ff21}", "a"),

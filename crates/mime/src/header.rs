@@ -64,17 +64,12 @@ impl<'a> HeaderBlock<'a> {
 
     /// Fields and junk, in order.
     pub(crate) fn items(&self) -> Items<'a> {
-        Items {
-            bytes: self.bytes,
-            position: 0,
-        }
+        Items { bytes: self.bytes, position: 0 }
     }
 
     /// The raw value of the first field with this name (any case).
     pub fn first(&self, name: &str) -> Option<&'a [u8]> {
-        self.fields()
-            .find(|field| field.is(name.as_bytes()))
-            .map(|field| field.value)
+        self.fields().find(|field| field.is(name.as_bytes())).map(|field| field.value)
     }
 }
 
@@ -111,12 +106,7 @@ impl<'a> Iterator for Items<'a> {
         self.position = start + length;
         let full = rest.get(..length)?;
         Some(match split_name(full) {
-            Some((name, value)) => Item::Field(Field {
-                name,
-                value,
-                full,
-                offset: start,
-            }),
+            Some((name, value)) => Item::Field(Field { name, value, full, offset: start }),
             None => Item::Junk(start),
         })
     }
@@ -213,16 +203,12 @@ mod tests {
         assert_eq!(fields[0].full, b"Subject: a\r\n b\r\n\tc\r\n");
         assert_eq!(fields[1].name, b"To");
         assert_eq!(fields[1].offset, 20);
-        assert_eq!(
-            HeaderBlock::new(header).first("SUBJECT"),
-            Some(&b" a\r\n b\r\n\tc"[..])
-        );
+        assert_eq!(HeaderBlock::new(header).first("SUBJECT"), Some(&b" a\r\n b\r\n\tc"[..]));
     }
 
     #[test]
     fn junk_is_passed_over() {
-        let header =
-            b" leading\nFrom me@x Mon 10:20:30\nA: 1\nno colon\n continued: x\n: empty\nB:2";
+        let header = b" leading\nFrom me@x Mon 10:20:30\nA: 1\nno colon\n continued: x\n: empty\nB:2";
         assert_eq!(names(header), [b"A", b"B"]);
     }
 
@@ -244,10 +230,7 @@ mod tests {
     #[test]
     fn subset_keeps_octets_and_the_empty_line() {
         let header = b"From x\nA: 1\r\n 2\r\nb: 3\nJunk\nC: 4\r\n\r\nbody";
-        assert_eq!(
-            fields_subset(header, &["B", "a"], false),
-            b"A: 1\r\n 2\r\nb: 3\n\r\n"
-        );
+        assert_eq!(fields_subset(header, &["B", "a"], false), b"A: 1\r\n 2\r\nb: 3\n\r\n");
         assert_eq!(fields_subset(header, &["a"], true), b"b: 3\nC: 4\r\n\r\n");
         assert_eq!(fields_subset(header, &["zz"], false), b"\r\n");
         assert_eq!(fields_subset(b"A: 1\njunk\n\n", &["a"], false), b"A: 1\n\n");
@@ -259,11 +242,7 @@ mod tests {
         for octet in 0..=255u8 {
             let line = [b'a', octet, b'b', b':', b'1'];
             let is_field = !names(&line).is_empty();
-            assert_eq!(
-                is_field,
-                octet > 32 && octet != 127 || octet == b'\n',
-                "{octet}"
-            );
+            assert_eq!(is_field, octet > 32 && octet != 127 || octet == b'\n', "{octet}");
         }
     }
 }

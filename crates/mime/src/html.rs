@@ -152,12 +152,8 @@ impl HtmlText {
             },
             Place::TagName => match character {
                 '>' => self.end_tag(),
-                character if character.is_ascii_whitespace() || character == '/' => {
-                    self.place = Place::Tag
-                }
-                character if self.name.len() < NAME_BYTES_MAX => {
-                    self.name.push(character.to_ascii_lowercase())
-                }
+                character if character.is_ascii_whitespace() || character == '/' => self.place = Place::Tag,
+                character if self.name.len() < NAME_BYTES_MAX => self.name.push(character.to_ascii_lowercase()),
                 _ => {}
             },
             Place::Tag => match character {
@@ -205,12 +201,7 @@ impl HtmlText {
         if self.name.len() < NAME_BYTES_MAX {
             self.name.push(character.to_ascii_lowercase());
         }
-        if character == '>'
-            && self
-                .name
-                .strip_prefix("</")
-                .is_some_and(|name| name.starts_with(self.raw))
-        {
+        if character == '>' && self.name.strip_prefix("</").is_some_and(|name| name.starts_with(self.raw)) {
             self.place = Place::Text;
         }
     }
@@ -238,9 +229,7 @@ impl HtmlText {
             Some(character) => self.shown(character, out),
             None => {
                 self.shown('&', out);
-                name.chars()
-                    .chain(semicolon)
-                    .for_each(|character| self.shown(character, out));
+                name.chars().chain(semicolon).for_each(|character| self.shown(character, out));
             }
         }
     }
@@ -276,20 +265,11 @@ mod tests {
 
     #[test]
     fn markup_goes_words_stay() {
-        assert_eq!(
-            text("<p>Hello,\r\n  <b>wor</b>ld</p><p>x"),
-            "Hello, world\nx"
-        );
+        assert_eq!(text("<p>Hello,\r\n  <b>wor</b>ld</p><p>x"), "Hello, world\nx");
         assert_eq!(text("a<br>b<BR/>c<td>d</td>"), "a\nb\nc\nd");
-        assert_eq!(
-            text("<html><head><title>T</title><style>p { x }</style></head><body>B"),
-            "T\nB"
-        );
+        assert_eq!(text("<html><head><title>T</title><style>p { x }</style></head><body>B"), "T\nB");
         assert_eq!(text("a<script>if (a<b) '</p>'</script >b"), "ab");
-        assert_eq!(
-            text("a<!-- x > y -- z -->b<!DOCTYPE x>c<?xml?>d<![endif]>e"),
-            "abcde"
-        );
+        assert_eq!(text("a<!-- x > y -- z -->b<!DOCTYPE x>c<?xml?>d<![endif]>e"), "abcde");
         assert_eq!(text("<a href=\"x>y\" title='<'>link</a>"), "link");
         assert_eq!(text("<a title=it's>don't</a> stop"), "don't stop");
         assert_eq!(text("<p don't>x</p>y"), "x\ny");
@@ -297,14 +277,8 @@ mod tests {
 
     #[test]
     fn references() {
-        assert_eq!(
-            text("&lt;&amp;&gt;&nbsp;x&#233;&#xE9;&copy 1"),
-            "<&> x\u{e9}\u{e9}\u{a9} 1"
-        );
-        assert_eq!(
-            text("a & b &; &nosuch; &#; AT&T"),
-            "a & b &; &nosuch; &#; AT&T"
-        );
+        assert_eq!(text("&lt;&amp;&gt;&nbsp;x&#233;&#xE9;&copy 1"), "<&> x\u{e9}\u{e9}\u{a9} 1");
+        assert_eq!(text("a & b &; &nosuch; &#; AT&T"), "a & b &; &nosuch; &#; AT&T");
         assert_eq!(text("&amp"), "&");
     }
 

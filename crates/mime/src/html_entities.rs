@@ -47,10 +47,11 @@ pub(crate) const ENTITIES: [(&str, u32); 253] = [
 /// The character of the reference `name`, without `&` and `;`: `amp`, `#233`, `#xE9`. Numbers 128-159, which
 /// name no characters, mean windows-1252 as they do in browsers.
 pub(crate) fn entity(name: &str) -> Option<char> {
+    if name.is_empty() {
+        return None;
+    }
     let Some(number) = name.strip_prefix('#') else {
-        let index = ENTITIES
-            .binary_search_by_key(&name, |(entity, _)| entity)
-            .ok()?;
+        let index = ENTITIES.binary_search_by_key(&name, |(entity, _)| entity).ok()?;
         return char::from_u32(ENTITIES.get(index)?.1);
     };
     let code = match number.strip_prefix(['x', 'X']) {
@@ -58,11 +59,7 @@ pub(crate) fn entity(name: &str) -> Option<char> {
         None => number.parse::<u32>().ok()?,
     };
     match u8::try_from(code) {
-        Ok(octet @ 128..=159) => encoding_rs::WINDOWS_1252
-            .decode_without_bom_handling(&[octet])
-            .0
-            .chars()
-            .next(),
+        Ok(octet @ 128..=159) => encoding_rs::WINDOWS_1252.decode_without_bom_handling(&[octet]).0.chars().next(),
         _ => char::from_u32(code).filter(|character| *character != '\0'),
     }
 }

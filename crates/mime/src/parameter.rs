@@ -31,12 +31,7 @@ pub(crate) fn parse(value: &[u8], parameters_max: usize) -> Parsed {
         cursor.token().to_ascii_uppercase()
     });
     let (parameters, truncated) = cursor.parameters(parameters_max);
-    Parsed {
-        first,
-        second,
-        parameters: join_continuations(parameters),
-        truncated,
-    }
+    Parsed { first, second, parameters: join_continuations(parameters), truncated }
 }
 
 struct Cursor<'a> {
@@ -84,12 +79,7 @@ impl<'a> Cursor<'a> {
 
     /// RFC 2045 §5.1 token, and octets above 127; may be empty.
     fn token(&mut self) -> &'a [u8] {
-        self.advance(
-            self.rest
-                .iter()
-                .take_while(|octet| is_token(**octet))
-                .count(),
-        )
+        self.advance(self.rest.iter().take_while(|octet| is_token(**octet)).count())
     }
 
     /// `*(";" parameter)`, at most `max` of them; whether there were more.
@@ -104,11 +94,7 @@ impl<'a> Cursor<'a> {
             self.skip_cfws();
             if name.is_empty() || !self.take(b'=') {
                 // A semicolon, or junk.
-                let junk = self
-                    .rest
-                    .iter()
-                    .take_while(|octet| !is_token(**octet))
-                    .count();
+                let junk = self.rest.iter().take_while(|octet| !is_token(**octet)).count();
                 self.advance(if name.is_empty() { junk.max(1) } else { 0 });
                 continue;
             }
@@ -116,10 +102,7 @@ impl<'a> Cursor<'a> {
                 return (parameters, true);
             }
             let value = self.value();
-            parameters.push(Parameter {
-                name: name.to_vec(),
-                value,
-            });
+            parameters.push(Parameter { name: name.to_vec(), value });
         }
     }
 
@@ -175,20 +158,7 @@ fn is_token(octet: u8) -> bool {
         && octet != 127
         && !matches!(
             octet,
-            b'(' | b')'
-                | b'<'
-                | b'>'
-                | b'@'
-                | b','
-                | b';'
-                | b':'
-                | b'\\'
-                | b'"'
-                | b'/'
-                | b'['
-                | b']'
-                | b'?'
-                | b'='
+            b'(' | b')' | b'<' | b'>' | b'@' | b',' | b';' | b':' | b'\\' | b'"' | b'/' | b'[' | b']' | b'?' | b'='
         )
 }
 
@@ -202,10 +172,7 @@ struct Piece {
 /// RFC 2231 §3 and §4.1: the pieces of a parameter as one, at the place of the first. If any piece is
 /// extended, so is the whole: its name ends in `*` and pieces that were not are percent-encoded.
 fn join_continuations(parameters: Vec<Parameter>) -> Vec<Parameter> {
-    if !parameters
-        .iter()
-        .any(|parameter| numbered(&parameter.name).is_some())
-    {
+    if !parameters.iter().any(|parameter| numbered(&parameter.name).is_some()) {
         return parameters;
     }
     let mut joined: Vec<(Parameter, Vec<Piece>)> = Vec::new();
@@ -214,23 +181,13 @@ fn join_continuations(parameters: Vec<Parameter>) -> Vec<Parameter> {
             joined.push((parameter, Vec::new()));
             continue;
         };
-        let piece = Piece {
-            number,
-            extended,
-            value: parameter.value,
-        };
+        let piece = Piece { number, extended, value: parameter.value };
         let same = |(other, pieces): &&mut (Parameter, Vec<Piece>)| {
             !pieces.is_empty() && other.name.eq_ignore_ascii_case(base)
         };
         match joined.iter_mut().find(same) {
             Some((_, pieces)) => pieces.push(piece),
-            None => joined.push((
-                Parameter {
-                    name: base.to_vec(),
-                    value: Vec::new(),
-                },
-                vec![piece],
-            )),
+            None => joined.push((Parameter { name: base.to_vec(), value: Vec::new() }, vec![piece])),
         }
     }
     let finish = |(mut parameter, mut pieces): (Parameter, Vec<Piece>)| {
@@ -262,10 +219,7 @@ fn numbered(name: &[u8]) -> Option<(&[u8], u32, bool)> {
     };
     let star = rest.iter().rposition(|&octet| octet == b'*')?;
     let digits = std::str::from_utf8(rest.get(star + 1..)?).ok()?;
-    let number = digits
-        .bytes()
-        .all(|d| d.is_ascii_digit())
-        .then(|| digits.parse().ok())??;
+    let number = digits.bytes().all(|d| d.is_ascii_digit()).then(|| digits.parse().ok())??;
     (star > 0).then_some((rest.get(..star)?, number, extended))
 }
 
@@ -284,18 +238,13 @@ fn percent_encode(value: &[u8], out: &mut Vec<u8>) {
 /// words where RFC 2231 is not used.
 pub fn decode_parameter(parameters: &[Parameter], name: &str) -> Option<String> {
     let name = name.as_bytes();
-    let extended = parameters.iter().find(|parameter| {
-        parameter
-            .name
-            .strip_suffix(b"*")
-            .is_some_and(|base| base.eq_ignore_ascii_case(name))
-    });
+    let extended = parameters
+        .iter()
+        .find(|parameter| parameter.name.strip_suffix(b"*").is_some_and(|base| base.eq_ignore_ascii_case(name)));
     if let Some(parameter) = extended {
         return Some(decode_extended(&parameter.value));
     }
-    let plain = parameters
-        .iter()
-        .find(|parameter| parameter.name.eq_ignore_ascii_case(name))?;
+    let plain = parameters.iter().find(|parameter| parameter.name.eq_ignore_ascii_case(name))?;
     Some(decode_unstructured(&plain.value).into_owned())
 }
 
@@ -340,56 +289,23 @@ mod tests {
 
     #[test]
     fn plain_forms() {
-        assert_eq!(
-            shown(" text/plain; charset=us-ascii (Plain)"),
-            "TEXT/PLAIN charset=[us-ascii]"
-        );
-        assert_eq!(
-            shown("text/plain; charset=\"us\\\"-ascii\""),
-            "TEXT/PLAIN charset=[us\"-ascii]"
-        );
-        assert_eq!(
-            shown("Multipart/Mixed;\r\n\tboundary=\"a b\"; x=y"),
-            "MULTIPART/MIXED boundary=[a b] x=[y]"
-        );
+        assert_eq!(shown(" text/plain; charset=us-ascii (Plain)"), "TEXT/PLAIN charset=[us-ascii]");
+        assert_eq!(shown("text/plain; charset=\"us\\\"-ascii\""), "TEXT/PLAIN charset=[us\"-ascii]");
+        assert_eq!(shown("Multipart/Mixed;\r\n\tboundary=\"a b\"; x=y"), "MULTIPART/MIXED boundary=[a b] x=[y]");
         assert_eq!(shown("text"), "TEXT");
         assert_eq!(shown(""), "");
-        assert_eq!(
-            shown("attachment; filename=a.txt"),
-            "ATTACHMENT filename=[a.txt]"
-        );
+        assert_eq!(shown("attachment; filename=a.txt"), "ATTACHMENT filename=[a.txt]");
     }
 
     #[test]
     fn broken_forms() {
-        assert_eq!(
-            shown("text/plain;; charset = utf-8 ;"),
-            "TEXT/PLAIN charset=[utf-8]"
-        );
-        assert_eq!(
-            shown("text/plain charset=utf-8"),
-            "TEXT/PLAIN charset=[utf-8]"
-        );
-        assert_eq!(
-            shown("a/b; name=my long file.doc; x=1"),
-            "A/B name=[my long file.doc] x=[1]"
-        );
-        assert_eq!(
-            shown("a/b; charset=utf-8 boundary=x"),
-            "A/B charset=[utf-8] boundary=[x]"
-        );
-        assert_eq!(
-            shown("a/b; boundary=--=_x/y?z:1"),
-            "A/B boundary=[--=_x/y?z:1]"
-        );
-        assert_eq!(
-            shown("a/b; name=\"unclosed; x=1"),
-            "A/B name=[unclosed; x=1]"
-        );
-        assert_eq!(
-            shown("a/b; name=\"C:\\dir\\f.txt\""),
-            "A/B name=[C:\\dir\\f.txt]"
-        );
+        assert_eq!(shown("text/plain;; charset = utf-8 ;"), "TEXT/PLAIN charset=[utf-8]");
+        assert_eq!(shown("text/plain charset=utf-8"), "TEXT/PLAIN charset=[utf-8]");
+        assert_eq!(shown("a/b; name=my long file.doc; x=1"), "A/B name=[my long file.doc] x=[1]");
+        assert_eq!(shown("a/b; charset=utf-8 boundary=x"), "A/B charset=[utf-8] boundary=[x]");
+        assert_eq!(shown("a/b; boundary=--=_x/y?z:1"), "A/B boundary=[--=_x/y?z:1]");
+        assert_eq!(shown("a/b; name=\"unclosed; x=1"), "A/B name=[unclosed; x=1]");
+        assert_eq!(shown("a/b; name=\"C:\\dir\\f.txt\""), "A/B name=[C:\\dir\\f.txt]");
         assert_eq!(shown("a/b; flag; x=1"), "A/B x=[1]");
         assert_eq!(shown("a/b; x="), "A/B x=[]");
         assert_eq!(shown("a/b; =x; y=1"), "A/B y=[1]");
@@ -399,16 +315,10 @@ mod tests {
 
     #[test]
     fn continuations() {
+        assert_eq!(shown("m/x; URL*0=\"ftp://\"; URL*1=\"cs.utk.edu\"; a=b"), "M/X URL=[ftp://cs.utk.edu] a=[b]");
         assert_eq!(
-            shown("m/x; URL*0=\"ftp://\"; URL*1=\"cs.utk.edu\"; a=b"),
-            "M/X URL=[ftp://cs.utk.edu] a=[b]"
-        );
-        assert_eq!(
-            shown(
-                "a/x; title*1*=%2A%2A%2Afun%2A%2A%2A%20; title*2=\"isn't it!\"; title*0*=us-ascii'en'This%20is"
-            ),
-            "A/X title*=[us-ascii'en'This%20is%2A%2A%2Afun%2A%2A%2A%20isn%27t%20it%21]"
-                .replace("%21", "!")
+            shown("a/x; title*1*=%2A%2A%2Afun%2A%2A%2A%20; title*2=\"isn't it!\"; title*0*=us-ascii'en'This%20is"),
+            "A/X title*=[us-ascii'en'This%20is%2A%2A%2Afun%2A%2A%2A%20isn%27t%20it%21]".replace("%21", "!")
         );
         assert_eq!(shown("a/b; t*=utf-8''x%20y"), "A/B t*=[utf-8''x%20y]");
         assert_eq!(shown("a/b; *0=x; a*b=1"), "A/B *0=[x] a*b=[1]");
@@ -416,24 +326,13 @@ mod tests {
 
     #[test]
     fn decoded_values() {
-        let decode = |value: &str, name: &str| {
-            decode_parameter(&parse(value.as_bytes(), 100).parameters, name)
-        };
+        let decode = |value: &str, name: &str| decode_parameter(&parse(value.as_bytes(), 100).parameters, name);
         let title = "a/x; title*0*=us-ascii'en'This%20is%20; title*1=\"it's\"";
         assert_eq!(decode(title, "TITLE").unwrap(), "This is it's");
-        assert_eq!(
-            decode("a/b; n*=utf-8''na%C3%AFve", "n").unwrap(),
-            "na\u{ef}ve"
-        );
-        assert_eq!(
-            decode("a/b; n*=iso-8859-1''%e9%zz", "n").unwrap(),
-            "\u{e9}%zz"
-        );
+        assert_eq!(decode("a/b; n*=utf-8''na%C3%AFve", "n").unwrap(), "na\u{ef}ve");
+        assert_eq!(decode("a/b; n*=iso-8859-1''%e9%zz", "n").unwrap(), "\u{e9}%zz");
         assert_eq!(decode("a/b; n*=plain", "n").unwrap(), "plain");
-        assert_eq!(
-            decode("a/b; n=\"=?utf-8?q?=C3=A9?=\"", "n").unwrap(),
-            "\u{e9}"
-        );
+        assert_eq!(decode("a/b; n=\"=?utf-8?q?=C3=A9?=\"", "n").unwrap(), "\u{e9}");
         assert_eq!(decode("a/b; n=raw; n*=utf-8''ext", "n").unwrap(), "ext");
         assert_eq!(decode("a/b", "n"), None);
     }
@@ -448,22 +347,8 @@ mod tests {
 
     #[test]
     fn linear_time() {
-        parse(
-            &b"a/b; x="
-                .iter()
-                .copied()
-                .chain(b"y ".repeat(300_000))
-                .collect::<Vec<_>>(),
-            100,
-        );
-        parse(
-            &b"a/b; "
-                .iter()
-                .copied()
-                .chain(b"=\"".repeat(300_000))
-                .collect::<Vec<_>>(),
-            100,
-        );
+        parse(&b"a/b; x=".iter().copied().chain(b"y ".repeat(300_000)).collect::<Vec<_>>(), 100);
+        parse(&b"a/b; ".iter().copied().chain(b"=\"".repeat(300_000)).collect::<Vec<_>>(), 100);
         parse(&b"(\\".repeat(300_000), 100);
     }
 }

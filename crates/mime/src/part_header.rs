@@ -128,11 +128,7 @@ pub(crate) fn parse_header(
     }
     default_charset(&mut part, limits);
     envelope.complete();
-    ParsedHeader {
-        part,
-        envelope,
-        defects,
-    }
+    ParsedHeader { part, envelope, defects }
 }
 
 /// RFC 2046 §4.1.2: text without a charset parameter is US-ASCII. IMAP says so (RFC 9051 §7.5.2
@@ -149,10 +145,7 @@ fn default_charset(part: &mut Part, limits: &Limits) {
 }
 
 fn us_ascii() -> Parameter {
-    Parameter {
-        name: b"charset".to_vec(),
-        value: b"us-ascii".to_vec(),
-    }
+    Parameter { name: b"charset".to_vec(), value: b"us-ascii".to_vec() }
 }
 
 /// Which of the Content fields came already: the first of each counts.
@@ -165,17 +158,8 @@ struct Seen {
 
 impl Seen {
     /// Takes a field of a MIME header (RFC 2045 §3, and RFC 1864, 2183, 3282, 2557).
-    fn take(
-        &mut self,
-        part: &mut Part,
-        name: &[u8],
-        value: &[u8],
-        limits: &Limits,
-    ) -> Option<DefectKind> {
-        let rest = name.get(8..).filter(|_| {
-            name.get(..8)
-                .is_some_and(|start| start.eq_ignore_ascii_case(b"content-"))
-        });
+    fn take(&mut self, part: &mut Part, name: &[u8], value: &[u8], limits: &Limits) -> Option<DefectKind> {
+        let rest = name.get(8..).filter(|_| name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"content-")));
         let lower = rest?.to_ascii_lowercase();
         let first_string = |slot: &mut Option<Vec<u8>>| {
             slot.get_or_insert_with(|| field_string(value));
@@ -193,19 +177,14 @@ impl Seen {
             b"disposition" if part.disposition.is_none() => {
                 let parsed = parameter::parse(value, limits.parameters_max);
                 if !parsed.first.is_empty() {
-                    part.disposition = Some(Disposition {
-                        kind: parsed.first,
-                        parameters: parsed.parameters,
-                    });
+                    part.disposition = Some(Disposition { kind: parsed.first, parameters: parsed.parameters });
                 }
                 return parsed.truncated.then_some(DefectKind::TooManyParameters);
             }
             b"language" if !std::mem::replace(&mut self.language, true) => {
                 let value = field_string(value);
                 let tags = value.split(|octet| *octet == b',').map(<[u8]>::trim_ascii);
-                let tags = tags
-                    .filter(|tag| !tag.is_empty())
-                    .take(limits.parameters_max);
+                let tags = tags.filter(|tag| !tag.is_empty()).take(limits.parameters_max);
                 part.language = tags.map(<[u8]>::to_vec).collect();
             }
             b"id" => first_string(&mut part.id),

@@ -35,16 +35,8 @@ pub fn preview_part(structure: &Structure) -> Option<&Part> {
 }
 
 /// Text parts in the order in which they are wanted. The depth is that of the structure, which is bounded.
-fn collect<'s>(
-    part: &'s Part,
-    is_aside: bool,
-    shown: &mut Vec<&'s Part>,
-    aside: &mut Vec<&'s Part>,
-) {
-    let is_attachment = part
-        .disposition
-        .as_ref()
-        .is_some_and(|disposition| disposition.kind == b"ATTACHMENT");
+fn collect<'s>(part: &'s Part, is_aside: bool, shown: &mut Vec<&'s Part>, aside: &mut Vec<&'s Part>) {
+    let is_attachment = part.disposition.as_ref().is_some_and(|disposition| disposition.kind == b"ATTACHMENT");
     let is_aside = is_aside || is_attachment;
     match &part.content {
         Content::Leaf if part.is_text() && part.body_size() > 0 => {
@@ -60,9 +52,7 @@ fn collect<'s>(
             if part.media_subtype == b"ALTERNATIVE" {
                 children.sort_by_key(|child| !(child.is_text() && child.media_subtype == b"PLAIN"));
             }
-            children
-                .into_iter()
-                .for_each(|child| collect(child, is_aside, shown, aside));
+            children.into_iter().for_each(|child| collect(child, is_aside, shown, aside));
         }
         Content::Message(message) => collect(&message.root, true, shown, aside),
     }
@@ -76,10 +66,7 @@ pub fn preview(message: &[u8], structure: &Structure) -> String {
         builder.push(octets(message, &part.body));
         builder.finish()
     });
-    previews
-        .into_iter()
-        .find(|preview| !preview.is_empty())
-        .unwrap_or_default()
+    previews.into_iter().find(|preview| !preview.is_empty()).unwrap_or_default()
 }
 
 /// Makes a preview from the raw octets of a part's body.
@@ -93,22 +80,14 @@ pub struct PreviewBuilder {
 impl PreviewBuilder {
     /// A builder for the text of `part`.
     pub fn new(part: &Part) -> Self {
-        let collected = Collect {
-            text: String::new(),
-            bytes_max: PREVIEW_TEXT_BYTES_MAX,
-        };
-        PreviewBuilder {
-            extractor: TextExtractor::new(part),
-            collected,
-            is_full: false,
-        }
+        let collected = Collect { text: String::new(), bytes_max: PREVIEW_TEXT_BYTES_MAX };
+        PreviewBuilder { extractor: TextExtractor::new(part), collected, is_full: false }
     }
 
     /// Takes the next raw octets; true when no more are needed.
     pub fn push(&mut self, bytes: &[u8]) -> bool {
         if !self.is_full {
-            self.is_full =
-                self.extractor.push(bytes, &mut self.collected) == ControlFlow::Break(());
+            self.is_full = self.extractor.push(bytes, &mut self.collected) == ControlFlow::Break(());
         }
         self.is_full
     }
@@ -120,11 +99,7 @@ impl PreviewBuilder {
         }
         let text = self.collected.text;
         let own = shorten(own_lines(&text));
-        if own.is_empty() {
-            shorten(text.lines())
-        } else {
-            own
-        }
+        if own.is_empty() { shorten(text.lines()) } else { own }
     }
 }
 
@@ -136,10 +111,7 @@ fn own_lines(text: &str) -> impl Iterator<Item = &str> {
             let line = lines.next()?;
             let words = line.trim();
             // RFC 3676 §4.3 signature separator; the line before a whole message quoted below the answer.
-            if line.trim_end_matches('\r') == "-- "
-                || words == "--"
-                || words.starts_with("-----Original Message")
-            {
+            if line.trim_end_matches('\r') == "-- " || words == "--" || words.starts_with("-----Original Message") {
                 return None;
             }
             let next_is_quoted = lines.peek().is_some_and(|next| is_quoted(next));
@@ -183,10 +155,7 @@ fn shorten<'t>(lines: impl Iterator<Item = &'t str>) -> String {
 /// Characters that show nothing: controls, and what fills the hidden first line of mail for advertising.
 fn is_invisible(character: char) -> bool {
     character.is_control()
-        || matches!(
-            character,
-            '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}'
-        )
+        || matches!(character, '\u{ad}' | '\u{34f}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -201,15 +170,9 @@ mod tests {
 
     #[test]
     fn words_of_a_plain_message() {
-        assert_eq!(
-            of("A: 1\r\n\r\n Hello,\r\n\r\n  world\t!\r\n"),
-            "Hello, world !"
-        );
+        assert_eq!(of("A: 1\r\n\r\n Hello,\r\n\r\n  world\t!\r\n"), "Hello, world !");
         assert_eq!(of("A: 1\n\nMy answer.\n-- \nMe\n"), "My answer.");
-        assert_eq!(
-            of("A: 1\n\nOn Monday X wrote:\n> old\n> older\nNew.\n"),
-            "New."
-        );
+        assert_eq!(of("A: 1\n\nOn Monday X wrote:\n> old\n> older\nNew.\n"), "New.");
         assert_eq!(of("A: 1\n\nHi:\ntext\n"), "Hi: text");
         assert_eq!(of("A: 1\n\n> only quoted\n"), "> only quoted");
         assert_eq!(of(""), "");
@@ -219,29 +182,12 @@ mod tests {
     #[test]
     fn the_part_that_is_shown() {
         let parts = |parts: &[&str]| {
-            let body: String = parts
-                .iter()
-                .map(|part| format!("--b\nContent-Type: {part}\n"))
-                .collect();
-            of(&format!(
-                "Content-Type: multipart/alternative; boundary=b\n\n{body}--b--\n"
-            ))
+            let body: String = parts.iter().map(|part| format!("--b\nContent-Type: {part}\n")).collect();
+            of(&format!("Content-Type: multipart/alternative; boundary=b\n\n{body}--b--\n"))
         };
-        assert_eq!(
-            parts(&["text/html\n\n<p>html</p>", "text/plain\n\nplain"]),
-            "plain"
-        );
-        assert_eq!(
-            parts(&["text/plain\n\n \n", "text/html\n\n<p>&lt;html</p>"]),
-            "<html"
-        );
-        assert_eq!(
-            parts(&[
-                "text/plain\nContent-Disposition: attachment\n\nfile",
-                "text/html\n\nhtml"
-            ]),
-            "html"
-        );
+        assert_eq!(parts(&["text/html\n\n<p>html</p>", "text/plain\n\nplain"]), "plain");
+        assert_eq!(parts(&["text/plain\n\n \n", "text/html\n\n<p>&lt;html</p>"]), "<html");
+        assert_eq!(parts(&["text/plain\nContent-Disposition: attachment\n\nfile", "text/html\n\nhtml"]), "html");
         assert_eq!(parts(&["image/png\n\nxx"]), "");
         assert_eq!(parts(&["message/rfc822\n\nA: 1\n\ninner"]), "inner");
     }
@@ -249,18 +195,9 @@ mod tests {
     #[test]
     fn never_more_than_the_limit() {
         assert_eq!(of(&format!("A: 1\n\n{}", "a".repeat(300))), "a".repeat(200));
-        assert_eq!(
-            of(&format!("A: 1\n\n{} b", "a".repeat(199))),
-            "a".repeat(199)
-        );
-        assert_eq!(
-            of(&format!("A: 1\n\n{} b", "a".repeat(198))),
-            format!("{} b", "a".repeat(198))
-        );
-        let accented = format!(
-            "A: 1\nContent-Type: text/plain; charset=utf-8\n\n{}e\u{301}\u{302}",
-            "a".repeat(198)
-        );
+        assert_eq!(of(&format!("A: 1\n\n{} b", "a".repeat(199))), "a".repeat(199));
+        assert_eq!(of(&format!("A: 1\n\n{} b", "a".repeat(198))), format!("{} b", "a".repeat(198)));
+        let accented = format!("A: 1\nContent-Type: text/plain; charset=utf-8\n\n{}e\u{301}\u{302}", "a".repeat(198));
         assert_eq!(of(&accented), "a".repeat(198));
         assert_eq!(of("A: 1\n\n\u{200b}\u{feff} x\u{ad}y"), "xy");
     }

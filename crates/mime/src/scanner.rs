@@ -18,9 +18,7 @@
 
 use crate::part_header::{DefaultType, make_opaque, make_text, parse_header, plain_text_part};
 use crate::structure::Message;
-use crate::{
-    Content, Defect, DefectKind, Encoding, Envelope, HeaderBlock, Limits, Part, Structure,
-};
+use crate::{Content, Defect, DefectKind, Encoding, Envelope, HeaderBlock, Limits, Part, Structure};
 use memchr::{memchr, memchr_iter, memmem};
 
 /// Longest boundary that is looked for; RFC 2046 §5.1.1 allows 70.
@@ -107,10 +105,7 @@ struct OpenPart {
 #[derive(Debug)]
 enum Inside {
     Leaf,
-    Multipart {
-        children: Vec<Part>,
-        is_closed: bool,
-    },
+    Multipart { children: Vec<Part>, is_closed: bool },
     Message(Option<Box<Message>>),
 }
 
@@ -189,14 +184,9 @@ impl Scanner {
     /// Octets of a header line or of a line that may be a delimiter. Returns how many were taken.
     fn line_octets(&mut self, input: &[u8]) -> usize {
         let end = memchr(b'\n', input);
-        let line = input
-            .get(..end.map_or(input.len(), |at| at + 1))
-            .unwrap_or(input);
-        let space = HELD_BYTES_MAX
-            .saturating_sub(self.held.len())
-            .min(line.len());
-        self.held
-            .extend_from_slice(line.get(..space).unwrap_or_default());
+        let line = input.get(..end.map_or(input.len(), |at| at + 1)).unwrap_or(input);
+        let space = HELD_BYTES_MAX.saturating_sub(self.held.len()).min(line.len());
+        self.held.extend_from_slice(line.get(..space).unwrap_or_default());
         self.held_more += (line.len() - space) as u64;
         if self.place == Place::Header {
             let octets_max = self.limits.header_bytes_max.min(self.header_bytes_left);
@@ -243,11 +233,7 @@ impl Scanner {
 
     /// Octets of a body, up to the next line that may be a delimiter.
     fn body_octets(&mut self, input: &[u8]) -> usize {
-        let found = if self.boundaries.is_empty() {
-            None
-        } else {
-            self.finder.find(input)
-        };
+        let found = if self.boundaries.is_empty() { None } else { self.finder.find(input) };
         let (length, at_line_start) = match found {
             Some(at) => (at + 1, true),
             None => match input {
@@ -282,9 +268,7 @@ impl Scanner {
             match self.place {
                 Place::Header if length == end_len => self.end_header(),
                 Place::Header => self.header.line_start = self.header.octets.len(),
-                Place::LineStart | Place::Candidate | Place::BodyLine => {
-                    self.place = Place::LineStart
-                }
+                Place::LineStart | Place::Candidate | Place::BodyLine => self.place = Place::LineStart,
             }
         }
     }
@@ -299,25 +283,17 @@ impl Scanner {
     /// (RFC 2046 §5.1.1: `dash-boundary := "--" boundary`, `close-delimiter := delimiter "--"`).
     fn delimiter(&mut self, line: &[u8]) -> Option<Delimiter> {
         let text = line.strip_prefix(b"--")?;
-        let matching = self
-            .boundaries
-            .iter()
-            .filter(|(_, boundary)| text.starts_with(boundary));
+        let matching = self.boundaries.iter().filter(|(_, boundary)| text.starts_with(boundary));
         // The last of equals is the innermost.
         let (index, boundary) = matching.max_by_key(|(_, boundary)| boundary.len())?;
-        let closes = text
-            .get(boundary.len()..)
-            .is_some_and(|rest| rest.starts_with(b"--"));
+        let closes = text.get(boundary.len()..).is_some_and(|rest| rest.starts_with(b"--"));
         if !closes && self.parts_count >= self.limits.parts_max {
             // The part that is open takes the rest of the message.
             self.boundaries.clear();
             self.report(DefectKind::TooManyParts, self.offset);
             return None;
         }
-        Some(Delimiter {
-            index: *index,
-            closes,
-        })
+        Some(Delimiter { index: *index, closes })
     }
 
     /// A delimiter of the multipart at `index` begins at `offset`: everything inside ends.
@@ -343,22 +319,13 @@ impl Scanner {
         if closes {
             self.boundaries.retain(|(of, _)| *of != index);
         }
-        let Some(OpenPart {
-            part,
-            inside: Inside::Multipart { is_closed, .. },
-            ..
-        }) = self.stack.last_mut()
-        else {
+        let Some(OpenPart { part, inside: Inside::Multipart { is_closed, .. }, .. }) = self.stack.last_mut() else {
             return;
         };
         *is_closed |= closes;
         if !closes {
             let is_digest = part.media_subtype == b"DIGEST";
-            let default = if is_digest {
-                DefaultType::Message
-            } else {
-                DefaultType::Text
-            };
+            let default = if is_digest { DefaultType::Message } else { DefaultType::Text };
             self.begin_header(default, false);
         }
     }
@@ -392,12 +359,7 @@ impl Scanner {
         let inside = self.inside(&mut part);
         let opens_message = matches!(inside, Inside::Message(_));
         let envelope = header.is_message.then_some(parsed.envelope);
-        self.stack.push(OpenPart {
-            part,
-            lines_before: self.lines,
-            envelope,
-            inside,
-        });
+        self.stack.push(OpenPart { part, lines_before: self.lines, envelope, inside });
         if opens_message {
             self.begin_header(DefaultType::Text, true);
         }
@@ -408,8 +370,8 @@ impl Scanner {
         let start = part.header.start;
         let is_multipart = part.media_type == b"MULTIPART";
         // RFC 2046 §5.2.1, RFC 6532 §3.7.
-        let is_message = part.media_type == b"MESSAGE"
-            && matches!(part.media_subtype.as_slice(), b"RFC822" | b"GLOBAL");
+        let is_message =
+            part.media_type == b"MESSAGE" && matches!(part.media_subtype.as_slice(), b"RFC822" | b"GLOBAL");
         if !is_multipart && !is_message {
             return Inside::Leaf;
         }
@@ -419,34 +381,19 @@ impl Scanner {
         let too_deep = self.stack.len() >= self.limits.depth_max.min(DEPTH_MAX);
         let too_many = is_message && self.parts_count >= self.limits.parts_max;
         if too_deep || too_many {
-            self.report(
-                if too_deep {
-                    DefectKind::TooDeep
-                } else {
-                    DefectKind::TooManyParts
-                },
-                start,
-            );
+            self.report(if too_deep { DefectKind::TooDeep } else { DefectKind::TooManyParts }, start);
             make_opaque(part);
             return Inside::Leaf;
         }
         if is_message {
             return Inside::Message(None);
         }
-        let boundary = part
-            .parameters
-            .iter()
-            .find(|parameter| parameter.name.eq_ignore_ascii_case(b"boundary"));
+        let boundary = part.parameters.iter().find(|parameter| parameter.name.eq_ignore_ascii_case(b"boundary"));
         let boundary = boundary.map(|parameter| parameter.value.trim_ascii_end().to_vec());
-        match boundary
-            .filter(|boundary| !boundary.is_empty() && boundary.len() <= BOUNDARY_BYTES_MAX)
-        {
+        match boundary.filter(|boundary| !boundary.is_empty() && boundary.len() <= BOUNDARY_BYTES_MAX) {
             Some(boundary) => {
                 self.boundaries.push((self.stack.len(), boundary));
-                Inside::Multipart {
-                    children: Vec::new(),
-                    is_closed: false,
-                }
+                Inside::Multipart { children: Vec::new(), is_closed: false }
             }
             None => {
                 self.report(DefectKind::MultipartWithoutBoundary, start);
@@ -459,14 +406,8 @@ impl Scanner {
     /// The innermost open part ends at `end`, with `lines` line ends before; the outermost message if that was
     /// it.
     fn close(&mut self, end: u64, lines: u64) -> Option<Message> {
-        let OpenPart {
-            mut part,
-            lines_before,
-            envelope,
-            inside,
-        } = self.stack.pop()?;
-        self.boundaries
-            .retain(|(index, _)| *index < self.stack.len());
+        let OpenPart { mut part, lines_before, envelope, inside } = self.stack.pop()?;
+        self.boundaries.retain(|(index, _)| *index < self.stack.len());
         // The line end that a delimiter claims may be the one that ended a header, of this part or of the last
         // one inside: then the part is empty, or ends with that one.
         let inner_end = match &inside {
@@ -475,19 +416,12 @@ impl Scanner {
             Inside::Message(root) => root.as_ref().map(|message| message.root.body.end),
         };
         let end_min = inner_end.unwrap_or(part.body.start).max(part.body.start);
-        let (end, lines) = if end < end_min {
-            (end_min, self.lines)
-        } else {
-            (end, lines)
-        };
+        let (end, lines) = if end < end_min { (end_min, self.lines) } else { (end, lines) };
         part.body.end = end;
         part.body_lines = lines.saturating_sub(lines_before);
         part.content = match inside {
             Inside::Leaf => Content::Leaf,
-            Inside::Multipart {
-                mut children,
-                is_closed,
-            } => {
+            Inside::Multipart { mut children, is_closed } => {
                 if children.is_empty() {
                     self.report(DefectKind::MultipartWithoutParts, part.body.start);
                     let mut child = plain_text_part();
@@ -509,17 +443,9 @@ impl Scanner {
         let parent = self.stack.last_mut().map(|open| &mut open.inside);
         match (envelope, parent) {
             (Some(envelope), None) => {
-                return Some(Message {
-                    envelope,
-                    root: part,
-                });
+                return Some(Message { envelope, root: part });
             }
-            (Some(envelope), Some(Inside::Message(root))) => {
-                *root = Some(Box::new(Message {
-                    envelope,
-                    root: part,
-                }))
-            }
+            (Some(envelope), Some(Inside::Message(root))) => *root = Some(Box::new(Message { envelope, root: part })),
             (_, Some(Inside::Multipart { children, .. })) => children.push(part),
             // No part is opened inside a leaf, and a message has one root.
             _ => debug_assert!(false, "a part closes inside what cannot have it"),
@@ -536,22 +462,14 @@ impl Scanner {
 
 impl OpenHeader {
     fn new(start: u64, default: DefaultType, is_message: bool) -> Self {
-        OpenHeader {
-            start,
-            octets: Vec::new(),
-            line_start: 0,
-            is_cut: false,
-            default,
-            is_message,
-        }
+        OpenHeader { start, octets: Vec::new(), line_start: 0, is_cut: false, default, is_message }
     }
 
     /// Keeps octets, `octets_max` of them in all.
     fn take(&mut self, octets: &[u8], octets_max: usize) {
         let space = octets_max.saturating_sub(self.octets.len());
         self.is_cut |= octets.len() > space;
-        self.octets
-            .extend_from_slice(octets.get(..space).unwrap_or(octets));
+        self.octets.extend_from_slice(octets.get(..space).unwrap_or(octets));
     }
 }
 

@@ -8,13 +8,8 @@ use proptest::prelude::*;
 /// The structure as one line: type, body octets and lines, children.
 fn shape(part: &Part) -> String {
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).to_lowercase();
-    let mut out = format!(
-        "{}/{} {}/{}",
-        text(&part.media_type),
-        text(&part.media_subtype),
-        part.body_size(),
-        part.body_lines
-    );
+    let mut out =
+        format!("{}/{} {}/{}", text(&part.media_type), text(&part.media_subtype), part.body_size(), part.body_lines);
     match &part.content {
         Content::Leaf => {}
         Content::Multipart(children) => {
@@ -32,18 +27,8 @@ fn kinds(defects: &[Defect]) -> Vec<DefectKind> {
 
 fn check(message: &[u8], expected: &str, defects: &[DefectKind]) -> Structure {
     let (structure, found) = scan(message);
-    assert_eq!(
-        shape(&structure.message.root),
-        expected,
-        "{}",
-        String::from_utf8_lossy(message)
-    );
-    assert_eq!(
-        kinds(&found),
-        defects,
-        "{}",
-        String::from_utf8_lossy(message)
-    );
+    assert_eq!(shape(&structure.message.root), expected, "{}", String::from_utf8_lossy(message));
+    assert_eq!(kinds(&found), defects, "{}", String::from_utf8_lossy(message));
     check_invariants(message, &structure);
     check_cuts(message, &Limits::default());
     structure
@@ -54,20 +39,10 @@ fn check_invariants(message: &[u8], structure: &Structure) {
     assert_eq!(structure.message.root.header.start, 0);
     assert_eq!(structure.size(), message.len() as u64);
     for part in structure.parts() {
-        assert!(
-            part.header.start <= part.header.end && part.header.end == part.body.start,
-            "{part:?}"
-        );
-        assert!(
-            part.body.start <= part.body.end && part.body.end <= message.len() as u64,
-            "{part:?}"
-        );
+        assert!(part.header.start <= part.header.end && part.header.end == part.body.start, "{part:?}");
+        assert!(part.body.start <= part.body.end && part.body.end <= message.len() as u64, "{part:?}");
         let body = &message[part.body.start as usize..part.body.end as usize];
-        assert_eq!(
-            part.body_lines,
-            body.iter().filter(|octet| **octet == b'\n').count() as u64,
-            "{part:?}"
-        );
+        assert_eq!(part.body_lines, body.iter().filter(|octet| **octet == b'\n').count() as u64, "{part:?}");
         let mut inner: Vec<&Part> = Vec::new();
         match &part.content {
             Content::Leaf => {}
@@ -77,10 +52,7 @@ fn check_invariants(message: &[u8], structure: &Structure) {
             }
             Content::Message(message) => {
                 inner.push(&message.root);
-                assert_eq!(
-                    (message.root.header.start, message.root.body.end),
-                    (part.body.start, part.body.end)
-                );
+                assert_eq!((message.root.header.start, message.root.body.end), (part.body.start, part.body.end));
             }
         }
         let mut at = part.body.start;
@@ -90,10 +62,7 @@ fn check_invariants(message: &[u8], structure: &Structure) {
         }
         assert!(at <= part.body.end, "{part:?}");
     }
-    assert_eq!(
-        Structure::decode(&structure.encode()).as_ref(),
-        Ok(structure)
-    );
+    assert_eq!(Structure::decode(&structure.encode()).as_ref(), Ok(structure));
 }
 
 /// Cut in two at every octet, and into single octets: always the same.
@@ -106,11 +75,7 @@ fn check_cuts(message: &[u8], limits: &Limits) {
     let whole = scan_pieces(&mut std::iter::once(message));
     for at in 0..=message.len() {
         let (head, tail) = message.split_at(at);
-        assert_eq!(
-            scan_pieces(&mut [head, tail].into_iter()),
-            whole,
-            "cut at {at}"
-        );
+        assert_eq!(scan_pieces(&mut [head, tail].into_iter()), whole, "cut at {at}");
     }
     assert_eq!(scan_pieces(&mut message.chunks(1)), whole);
     assert_eq!(scan_pieces(&mut message.chunks(3)), whole);
@@ -126,28 +91,12 @@ fn simple_messages() {
     check(b"A: 1\n\nx\n", "text/plain 2/1", &[]);
     check(b"A: 1\r\n", "text/plain 0/0", &[HeaderWithoutEnd]);
     check(b"A: 1", "text/plain 0/0", &[HeaderWithoutEnd]);
-    check(
-        b"no header at all\nreally\n\nbody\n",
-        "text/plain 5/1",
-        &[JunkInHeader],
-    );
+    check(b"no header at all\nreally\n\nbody\n", "text/plain 5/1", &[JunkInHeader]);
     check(b"From x\nA: 1\n\n", "text/plain 0/0", &[]);
-    check(
-        b"Subject: \xe9\0\n\nx",
-        "text/plain 1/0",
-        &[RawEightBitHeader, NulInHeader],
-    );
+    check(b"Subject: \xe9\0\n\nx", "text/plain 1/0", &[RawEightBitHeader, NulInHeader]);
     check(b"Content-Type: text/html\n\nx", "text/html 1/0", &[]);
-    check(
-        b"Content-Type: html\n\nx",
-        "text/plain 1/0",
-        &[BadContentType],
-    );
-    check(
-        b"Content-Type: text/html\nContent-Type: a/b\n\nx",
-        "text/html 1/0",
-        &[],
-    );
+    check(b"Content-Type: html\n\nx", "text/plain 1/0", &[BadContentType]);
+    check(b"Content-Type: text/html\nContent-Type: a/b\n\nx", "text/html 1/0", &[]);
 }
 
 #[test]
@@ -171,93 +120,30 @@ fn fields_of_a_part() {
     assert_eq!(root.location.as_deref(), Some(&b"http://x/"[..]));
     assert_eq!(root.disposition.as_ref().unwrap().kind, b"ATTACHMENT");
     assert_eq!(root.filename().unwrap(), "\u{e9}");
-    assert_eq!(
-        structure.message.envelope.subject.as_deref(),
-        Some(&b"s"[..])
-    );
+    assert_eq!(structure.message.envelope.subject.as_deref(), Some(&b"s"[..]));
 }
 
 #[test]
 fn multiparts() {
     let head = "Content-Type: multipart/mixed; boundary=b\n\n";
     let with = |body: &str| format!("{head}{body}").into_bytes();
-    check(
-        &with("--b\n\nx\n--b\n\ny\nz\n--b--\n"),
-        "multipart/mixed 22/8 [text/plain 1/0, text/plain 3/1]",
-        &[],
-    );
-    check(
-        &with("pre\r\n--b\r\n\r\nx\r\n--b--\r\npost\r\n"),
-        "multipart/mixed 28/6 [text/plain 1/0]",
-        &[],
-    );
+    check(&with("--b\n\nx\n--b\n\ny\nz\n--b--\n"), "multipart/mixed 22/8 [text/plain 1/0, text/plain 3/1]", &[]);
+    check(&with("pre\r\n--b\r\n\r\nx\r\n--b--\r\npost\r\n"), "multipart/mixed 28/6 [text/plain 1/0]", &[]);
     // White space after the boundary, text after it (RFC 2046 §5.1.2), no line end at the end.
-    check(
-        &with("--b  \n\nx\n--bb\n\ny\n--b--"),
-        "multipart/mixed 22/6 [text/plain 1/0, text/plain 1/0]",
-        &[],
-    );
-    check(
-        &with("--b\n\nx"),
-        "multipart/mixed 6/2 [text/plain 1/0]",
-        &[MultipartWithoutEnd],
-    );
-    check(
-        &with("--b\n\n--b--\n"),
-        "multipart/mixed 11/3 [text/plain 0/0]",
-        &[],
-    );
-    check(
-        &with("--b\n--b--\n"),
-        "multipart/mixed 10/2 [text/plain 0/0]",
-        &[HeaderWithoutEnd],
-    );
-    check(
-        &with("--b\nContent-Type: a/b\n--b--\n"),
-        "multipart/mixed 28/3 [a/b 0/0]",
-        &[HeaderWithoutEnd],
-    );
-    check(
-        &with("--b"),
-        "multipart/mixed 3/0 [text/plain 3/0]",
-        &[MultipartWithoutParts],
-    );
-    check(
-        &with("--b--"),
-        "multipart/mixed 5/0 [text/plain 5/0]",
-        &[MultipartWithoutParts],
-    );
-    check(
-        &with("just text\n"),
-        "multipart/mixed 10/1 [text/plain 10/1]",
-        &[MultipartWithoutParts],
-    );
-    check(
-        &with(""),
-        "multipart/mixed 0/0 [text/plain 0/0]",
-        &[MultipartWithoutParts],
-    );
-    check(
-        &with("-\n--\n--x\n -b\n--b\n\n-\n-- b\n--b--\n"),
-        "multipart/mixed 31/9 [text/plain 6/1]",
-        &[],
-    );
+    check(&with("--b  \n\nx\n--bb\n\ny\n--b--"), "multipart/mixed 22/6 [text/plain 1/0, text/plain 1/0]", &[]);
+    check(&with("--b\n\nx"), "multipart/mixed 6/2 [text/plain 1/0]", &[MultipartWithoutEnd]);
+    check(&with("--b\n\n--b--\n"), "multipart/mixed 11/3 [text/plain 0/0]", &[]);
+    check(&with("--b\n--b--\n"), "multipart/mixed 10/2 [text/plain 0/0]", &[HeaderWithoutEnd]);
+    check(&with("--b\nContent-Type: a/b\n--b--\n"), "multipart/mixed 28/3 [a/b 0/0]", &[HeaderWithoutEnd]);
+    check(&with("--b"), "multipart/mixed 3/0 [text/plain 3/0]", &[MultipartWithoutParts]);
+    check(&with("--b--"), "multipart/mixed 5/0 [text/plain 5/0]", &[MultipartWithoutParts]);
+    check(&with("just text\n"), "multipart/mixed 10/1 [text/plain 10/1]", &[MultipartWithoutParts]);
+    check(&with(""), "multipart/mixed 0/0 [text/plain 0/0]", &[MultipartWithoutParts]);
+    check(&with("-\n--\n--x\n -b\n--b\n\n-\n-- b\n--b--\n"), "multipart/mixed 31/9 [text/plain 6/1]", &[]);
     // After the end, its delimiter means nothing.
-    check(
-        &with("--b\n\nx\n--b--\n--b\n\ny\n"),
-        "multipart/mixed 20/7 [text/plain 1/0]",
-        &[],
-    );
-    check(
-        b"Content-Type: multipart/mixed\n\n--b\n\nx\n--b--\n",
-        "text/plain 13/4",
-        &[MultipartWithoutBoundary],
-    );
-    check(
-        b"Content-Type: multipart; boundary=b\n\n--b\n\nx\n--b--",
-        "multipart/mixed 12/3 [text/plain 1/0]",
-        &[],
-    );
+    check(&with("--b\n\nx\n--b--\n--b\n\ny\n"), "multipart/mixed 20/7 [text/plain 1/0]", &[]);
+    check(b"Content-Type: multipart/mixed\n\n--b\n\nx\n--b--\n", "text/plain 13/4", &[MultipartWithoutBoundary]);
+    check(b"Content-Type: multipart; boundary=b\n\n--b\n\nx\n--b--", "multipart/mixed 12/3 [text/plain 1/0]", &[]);
     check(
         b"Content-Type: multipart/digest; boundary=b\n\n--b\n\nSubject: x\n\ny\n--b--",
         "multipart/digest 24/5 [message/rfc822 13/2 <text/plain 1/0>]",
@@ -272,9 +158,7 @@ fn nested_multiparts() {
     let with = |body: &str| format!("{head}{inner}{body}").into_bytes();
     // The longer boundary wins although both begin alike.
     check(
-        &with(
-            "--outer2\r\n\r\na\r\n--outer2\r\n\r\nb\r\n--outer2--\r\n--out\r\n\r\nc\r\n--out--\r\n",
-        ),
+        &with("--outer2\r\n\r\na\r\n--outer2\r\n\r\nb\r\n--outer2--\r\n--out\r\n\r\nc\r\n--out--\r\n"),
         "multipart/mixed 126/14 [multipart/alternative 40/6 [text/plain 1/0, text/plain 1/0], text/plain 1/0]",
         &[],
     );
@@ -306,19 +190,11 @@ fn messages_inside() {
         "multipart/mixed 118/12 [message/rfc822 77/7 <multipart/mixed 12/3 [text/plain 1/0]>]",
         &[],
     );
-    let Content::Multipart(children) = &structure.message.root.content else {
-        panic!()
-    };
-    let Content::Message(inner) = &children[0].content else {
-        panic!()
-    };
+    let Content::Multipart(children) = &structure.message.root.content else { panic!() };
+    let Content::Message(inner) = &children[0].content else { panic!() };
     assert_eq!(inner.envelope.subject.as_deref(), Some(&b"in"[..]));
     assert_eq!(inner.envelope.sender, inner.envelope.from);
-    check(
-        b"Content-Type: message/rfc822\n\n",
-        "message/rfc822 0/0 <text/plain 0/0>",
-        &[HeaderWithoutEnd],
-    );
+    check(b"Content-Type: message/rfc822\n\n", "message/rfc822 0/0 <text/plain 0/0>", &[HeaderWithoutEnd]);
     check(
         b"Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\nU3ViamVjdDogeA==\n",
         "message/rfc822 17/1 <text/plain 0/0>",
@@ -353,39 +229,16 @@ fn part_numbers() {
     };
     assert_eq!(text(&[1], Section::Whole), Some("one"));
     assert_eq!(text(&[2], Section::Whole), Some("two"));
-    assert!(
-        text(&[3], Section::Whole)
-            .unwrap()
-            .starts_with("Subject: three\n")
-    );
-    assert_eq!(
-        text(&[3], Section::Mime),
-        Some("Content-Type: message/rfc822\nX: 3\n\n")
-    );
-    assert_eq!(
-        text(&[3], Section::Header),
-        Some("Subject: three\nContent-Type: multipart/mixed; boundary=b\n\n")
-    );
+    assert!(text(&[3], Section::Whole).unwrap().starts_with("Subject: three\n"));
+    assert_eq!(text(&[3], Section::Mime), Some("Content-Type: message/rfc822\nX: 3\n\n"));
+    assert_eq!(text(&[3], Section::Header), Some("Subject: three\nContent-Type: multipart/mixed; boundary=b\n\n"));
     assert!(text(&[3], Section::Text).unwrap().starts_with("--b\n"));
     assert_eq!(text(&[3, 1], Section::Whole), Some("three-one"));
-    assert_eq!(
-        text(&[3, 2], Section::Mime),
-        Some("Content-Type: application/x\n\n")
-    );
-    assert_eq!(
-        text(&[4, 1], Section::Mime),
-        Some("Content-Type: image/gif\n\n")
-    );
+    assert_eq!(text(&[3, 2], Section::Mime), Some("Content-Type: application/x\n\n"));
+    assert_eq!(text(&[4, 1], Section::Mime), Some("Content-Type: image/gif\n\n"));
     assert_eq!(text(&[4, 2, 1], Section::Whole), Some("four-two-one"));
-    assert_eq!(
-        text(&[4, 2, 2, 1], Section::Whole),
-        Some("four-two-two-one")
-    );
-    assert!(
-        text(&[4, 2], Section::Header)
-            .unwrap()
-            .starts_with("Subject: four-two\n")
-    );
+    assert_eq!(text(&[4, 2, 2, 1], Section::Whole), Some("four-two-two-one"));
+    assert!(text(&[4, 2], Section::Header).unwrap().starts_with("Subject: four-two\n"));
     assert_eq!(text(&[], Section::Whole).unwrap().len(), message.len());
     assert!(text(&[], Section::Text).unwrap().starts_with("--a\n"));
     for (number, section) in [
@@ -422,15 +275,11 @@ fn part_numbers_without_multipart() {
 
 #[test]
 fn limit_on_depth() {
-    let limits = Limits {
-        depth_max: 2,
-        ..Limits::default()
-    };
+    let limits = Limits { depth_max: 2, ..Limits::default() };
     let nested = |levels: usize| {
         let mut message = String::new();
         for level in 0..levels {
-            message +=
-                &format!("Content-Type: multipart/mixed; boundary=b{level}.\n\n--b{level}.\n");
+            message += &format!("Content-Type: multipart/mixed; boundary=b{level}.\n\n--b{level}.\n");
         }
         (message + "\nx\n").into_bytes()
     };
@@ -447,10 +296,7 @@ fn limit_on_depth() {
     check_invariants(&nested(3), &structure);
     check_cuts(&nested(3), &limits);
     // Far beyond: no deep recursion anywhere.
-    for deep in [
-        nested(10_000),
-        b"Content-Type: message/rfc822\n\n".repeat(10_000),
-    ] {
+    for deep in [nested(10_000), b"Content-Type: message/rfc822\n\n".repeat(10_000)] {
         let (structure, _) = scan(&deep);
         check_invariants(&deep, &structure);
     }
@@ -458,32 +304,20 @@ fn limit_on_depth() {
 
 #[test]
 fn limit_on_parts() {
-    let limits = Limits {
-        parts_max: 3,
-        ..Limits::default()
-    };
-    let message =
-        b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\n1\n--b\n\n2\n--b\n\n3\n--b--\n";
+    let limits = Limits { parts_max: 3, ..Limits::default() };
+    let message = b"Content-Type: multipart/mixed; boundary=b\n\n--b\n\n1\n--b\n\n2\n--b\n\n3\n--b--\n";
     let mut scanner = Scanner::with_limits(limits.clone());
     scanner.push(message);
     let (structure, defects) = scanner.finish();
-    assert_eq!(
-        shape(&structure.message.root),
-        "multipart/mixed 27/10 [text/plain 1/0, text/plain 15/5]"
-    );
+    assert_eq!(shape(&structure.message.root), "multipart/mixed 27/10 [text/plain 1/0, text/plain 15/5]");
     assert_eq!(kinds(&defects), [TooManyParts, MultipartWithoutEnd]);
     check_cuts(message, &limits);
 }
 
 #[test]
 fn limits_on_headers() {
-    let limits = Limits {
-        header_bytes_max: 20,
-        headers_max: 2,
-        parameters_max: 1,
-        addresses_max: 2,
-        ..Limits::default()
-    };
+    let limits =
+        Limits { header_bytes_max: 20, headers_max: 2, parameters_max: 1, addresses_max: 2, ..Limits::default() };
     let run = |message: &[u8]| {
         check_cuts(message, &limits);
         let mut scanner = Scanner::with_limits(limits.clone());
@@ -491,10 +325,7 @@ fn limits_on_headers() {
         scanner.finish()
     };
     let (structure, defects) = run(b"Subject: 890123456\n\nbody");
-    assert_eq!(
-        structure.message.envelope.subject.as_deref(),
-        Some(&b"890123456"[..])
-    );
+    assert_eq!(structure.message.envelope.subject.as_deref(), Some(&b"890123456"[..]));
     assert_eq!(defects, []);
     let (structure, defects) = run(b"Date: x\nSubject: 890123456\n\nbody");
     assert_eq!(structure.message.envelope.date.as_deref(), Some(&b"x"[..]));
@@ -507,10 +338,7 @@ fn limits_on_headers() {
     let (structure, defects) = run(b"To: a@b,c@d,e@f\n\n");
     assert_eq!(structure.message.envelope.to.len(), 2);
     assert_eq!(kinds(&defects), [TooManyAddresses]);
-    let limits = Limits {
-        parameters_max: 1,
-        ..Limits::default()
-    };
+    let limits = Limits { parameters_max: 1, ..Limits::default() };
     let mut scanner = Scanner::with_limits(limits);
     scanner.push(b"Content-Type: a/b; c=1; d=2\n\n");
     let (structure, defects) = scanner.finish();
@@ -526,10 +354,7 @@ fn long_lines_are_not_held() {
     message.extend(b"y".repeat(100_000));
     message.extend_from_slice(b"\r\n--b--\n");
     let (structure, defects) = scan(&message);
-    assert_eq!(
-        shape(&structure.message.root),
-        "multipart/mixed 200015/4 [text/plain 100002/0]"
-    );
+    assert_eq!(shape(&structure.message.root), "multipart/mixed 200015/4 [text/plain 100002/0]");
     assert_eq!(defects, []);
     check_invariants(&message, &structure);
 }

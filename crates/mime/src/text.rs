@@ -108,9 +108,7 @@ pub fn searched_texts(structure: &Structure) -> Vec<SearchedText<'_>> {
     for part in structure.parts() {
         match &part.content {
             Content::Leaf if part.is_text() => places.push(SearchedText::Body(part)),
-            Content::Message(message) => {
-                places.push(SearchedText::Header(message.root.header.clone()))
-            }
+            Content::Message(message) => places.push(SearchedText::Header(message.root.header.clone())),
             _ => {}
         }
     }
@@ -119,11 +117,7 @@ pub fn searched_texts(structure: &Structure) -> Vec<SearchedText<'_>> {
 
 /// The text of SEARCH BODY: all text parts and the headers of nested messages. `message` is the whole message
 /// that `structure` was made from.
-pub fn body_text(
-    message: &[u8],
-    structure: &Structure,
-    sink: &mut dyn TextSink,
-) -> ControlFlow<()> {
+pub fn body_text(message: &[u8], structure: &Structure, sink: &mut dyn TextSink) -> ControlFlow<()> {
     for place in searched_texts(structure) {
         match place {
             SearchedText::Header(range) => header_text(octets(message, &range), sink)?,
@@ -139,15 +133,9 @@ pub fn body_text(
 
 /// The decoded text of one part, at most `bytes_max` octets of it, cut between characters.
 pub fn part_text(message: &[u8], part: &Part, bytes_max: usize) -> String {
-    let mut sink = Collect {
-        text: String::new(),
-        bytes_max,
-    };
+    let mut sink = Collect { text: String::new(), bytes_max };
     let mut extractor = TextExtractor::new(part);
-    if extractor
-        .push(octets(message, &part.body), &mut sink)
-        .is_continue()
-    {
+    if extractor.push(octets(message, &part.body), &mut sink).is_continue() {
         let _ = extractor.finish(&mut sink);
     }
     sink.text
@@ -155,12 +143,8 @@ pub fn part_text(message: &[u8], part: &Part, bytes_max: usize) -> String {
 
 /// The octets of a message at a range of its structure; none if the structure is of another message.
 pub(crate) fn octets<'m>(message: &'m [u8], range: &Range<u64>) -> &'m [u8] {
-    let bounds = usize::try_from(range.start)
-        .ok()
-        .zip(usize::try_from(range.end).ok());
-    bounds
-        .and_then(|(start, end)| message.get(start..end))
-        .unwrap_or_default()
+    let bounds = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+    bounds.and_then(|(start, end)| message.get(start..end)).unwrap_or_default()
 }
 
 /// Collects text up to a limit.
@@ -175,11 +159,7 @@ impl TextSink for Collect {
         let space = self.bytes_max.saturating_sub(self.text.len());
         let end = chunk.floor_char_boundary(space);
         self.text.push_str(chunk.get(..end).unwrap_or_default());
-        if end < chunk.len() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        if end < chunk.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn boundary(&mut self) -> ControlFlow<()> {
@@ -235,20 +215,14 @@ mod tests {
     fn body_is_the_text_parts_and_inner_headers() {
         let mut shown = Shown::default();
         let _ = body_text(MESSAGE, &scan(MESSAGE).0, &mut shown);
-        assert_eq!(
-            shown.0,
-            "na\u{ef}ve text|h\u{e9}|Subject: inner|X: y|plain|"
-        );
+        assert_eq!(shown.0, "na\u{ef}ve text|h\u{e9}|Subject: inner|X: y|plain|");
     }
 
     #[test]
     fn header_is_decoded() {
         let mut shown = Shown::default();
         let _ = header_text(MESSAGE, &mut shown);
-        assert_eq!(
-            shown.0,
-            "Subject: caf\u{e9}|Content-Type: multipart/mixed; boundary=b|"
-        );
+        assert_eq!(shown.0, "Subject: caf\u{e9}|Content-Type: multipart/mixed; boundary=b|");
         assert_eq!(field_text(b" =?utf-8?Q?caf=C3=A9?=\r\n x "), "caf\u{e9} x");
     }
 

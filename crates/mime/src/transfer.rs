@@ -26,9 +26,7 @@ impl Encoding {
     pub fn from_name(name: &[u8]) -> Encoding {
         let lower = name.trim_ascii().to_ascii_lowercase();
         match lower.as_slice() {
-            b"" | b"7bit" | b"8bit" | b"binary" | b"7-bit" | b"8-bit" | b"7bits" | b"8bits" => {
-                Encoding::Identity
-            }
+            b"" | b"7bit" | b"8bit" | b"binary" | b"7-bit" | b"8-bit" | b"7bits" | b"8bits" => Encoding::Identity,
             b"quoted-printable" => Encoding::QuotedPrintable,
             b"base64" => Encoding::Base64,
             b"x-uuencode" | b"uuencode" | b"x-uue" | b"uue" => Encoding::Uuencode,
@@ -67,18 +65,12 @@ enum State {
 impl TransferDecoder {
     /// A decoder that makes the best of anything and never returns an error; an unknown encoding is identity.
     pub fn tolerant(encoding: Encoding) -> Self {
-        TransferDecoder {
-            state: State::of(encoding).unwrap_or(State::Identity),
-            strict: false,
-        }
+        TransferDecoder { state: State::of(encoding).unwrap_or(State::Identity), strict: false }
     }
 
     /// A decoder that reports broken data (BINARY's UNKNOWN-CTE). An unknown encoding is an error at once.
     pub fn strict(encoding: Encoding) -> Result<Self, TransferError> {
-        Ok(TransferDecoder {
-            state: State::of(encoding).ok_or(TransferError)?,
-            strict: true,
-        })
+        Ok(TransferDecoder { state: State::of(encoding).ok_or(TransferError)?, strict: true })
     }
 
     /// Decodes `input`, appending to `out`. After an error the output is of no use.
@@ -107,11 +99,7 @@ impl TransferDecoder {
     }
 
     fn verdict(&self, broken: bool) -> Result<(), TransferError> {
-        if broken && self.strict {
-            Err(TransferError)
-        } else {
-            Ok(())
-        }
+        if broken && self.strict { Err(TransferError) } else { Ok(()) }
     }
 }
 
@@ -158,12 +146,7 @@ struct Base64 {
 
 impl Base64 {
     fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> bool {
-        let digit = |octet: u8| {
-            BASE64_DIGITS
-                .get(usize::from(octet))
-                .copied()
-                .unwrap_or(NO_DIGIT)
-        };
+        let digit = |octet: u8| BASE64_DIGITS.get(usize::from(octet)).copied().unwrap_or(NO_DIGIT);
         out.reserve(input.len() / 4 * 3 + 3);
         let mut broken = false;
         let mut rest = input;
@@ -178,8 +161,7 @@ impl Base64 {
                     if (a | b | c | d) & 0xC0 != 0 {
                         break;
                     }
-                    let bits =
-                        u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
+                    let bits = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
                     let [_, first, second, third] = bits.to_be_bytes();
                     out.extend_from_slice(&[first, second, third]);
                     taken += 4;
@@ -282,10 +264,7 @@ impl QuotedPrintable {
                 } else {
                     // White space: dropped before a line end (RFC 2045 §6.7 rule 3), kept before anything else.
                     match octet {
-                        b' ' | b'\t'
-                            if self.held.len() < HELD_SPACE_BYTES_MAX
-                                && self.held.last() != Some(&b'\r') =>
-                        {
+                        b' ' | b'\t' if self.held.len() < HELD_SPACE_BYTES_MAX && self.held.last() != Some(&b'\r') => {
                             self.held.push(octet);
                             rest = after;
                         }
@@ -317,8 +296,7 @@ impl QuotedPrintable {
         match after {
             // Soft line break, also with white space before the line end.
             [blank @ .., b'\n'] if is_blank(blank) => self.held.clear(),
-            [b' ' | b'\t', ..] | [b'\r']
-                if self.held.len() < HELD_SPACE_BYTES_MAX && is_blank(after) => {}
+            [b' ' | b'\t', ..] | [b'\r'] if self.held.len() < HELD_SPACE_BYTES_MAX && is_blank(after) => {}
             [first] if first.is_ascii_hexdigit() => {}
             pair => match hex_pair(pair) {
                 Some(value) => {
@@ -391,8 +369,7 @@ impl Uuencode {
             let end = memchr(b'\n', rest);
             let (part, after) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
             let space = UUENCODE_LINE_BYTES_MAX.saturating_sub(self.line.len());
-            self.line
-                .extend_from_slice(part.get(..space.min(part.len())).unwrap_or_default());
+            self.line.extend_from_slice(part.get(..space.min(part.len())).unwrap_or_default());
             rest = after;
             if end.is_some() {
                 broken |= self.end_line(out);
@@ -405,9 +382,7 @@ impl Uuencode {
         let line = std::mem::take(&mut self.line);
         let text = line.trim_ascii_end();
         match self.place {
-            UuencodePlace::Before if text.starts_with(b"begin ") => {
-                self.place = UuencodePlace::Inside
-            }
+            UuencodePlace::Before if text.starts_with(b"begin ") => self.place = UuencodePlace::Inside,
             UuencodePlace::Inside if text == b"end" => self.place = UuencodePlace::After,
             UuencodePlace::Inside => return decode_uuencode_line(text, out),
             _ => {}
@@ -436,8 +411,7 @@ fn decode_uuencode_line(line: &[u8], out: &mut Vec<u8>) -> bool {
     }
     octets.resize(count, 0);
     out.extend_from_slice(&octets);
-    digits.iter().any(|octet| !(b' '..=b'`').contains(octet))
-        || digits.len() > count.div_ceil(3) * 4 + 1
+    digits.iter().any(|octet| !(b' '..=b'`').contains(octet)) || digits.len() > count.div_ceil(3) * 4 + 1
 }
 
 #[cfg(test)]
@@ -475,9 +449,7 @@ mod tests {
             assert_eq!(out, whole, "{encoding:?} cut at {at}");
             let mut decoder = TransferDecoder::strict(encoding).unwrap();
             let mut out = Vec::new();
-            let result = decoder
-                .push(head, &mut out)
-                .and_then(|()| decoder.push(tail, &mut out));
+            let result = decoder.push(head, &mut out).and_then(|()| decoder.push(tail, &mut out));
             let result = result.and_then(|()| decoder.finish(&mut out)).map(|()| out);
             assert_eq!(result, whole_strict, "{encoding:?} cut at {at}");
         }
@@ -486,18 +458,12 @@ mod tests {
     #[test]
     fn names() {
         assert_eq!(Encoding::from_name(b"Base64"), Encoding::Base64);
-        assert_eq!(
-            Encoding::from_name(b"QUOTED-PRINTABLE"),
-            Encoding::QuotedPrintable
-        );
+        assert_eq!(Encoding::from_name(b"QUOTED-PRINTABLE"), Encoding::QuotedPrintable);
         assert_eq!(Encoding::from_name(b""), Encoding::Identity);
         assert_eq!(Encoding::from_name(b"8bit"), Encoding::Identity);
         assert_eq!(Encoding::from_name(b"x-uuencode"), Encoding::Uuencode);
         assert_eq!(Encoding::from_name(b"rot13"), Encoding::Unknown);
-        assert_eq!(
-            TransferDecoder::strict(Encoding::Unknown).unwrap_err(),
-            TransferError
-        );
+        assert_eq!(TransferDecoder::strict(Encoding::Unknown).unwrap_err(), TransferError);
         assert_eq!(tolerant(Encoding::Unknown, b"x"), b"x");
     }
 
@@ -515,14 +481,8 @@ mod tests {
             ("Zm9v\r\nYmFy\r\n", "foobar"),
             ("Z m 9 v", "foo"),
         ] {
-            assert_eq!(
-                tolerant(Encoding::Base64, input.as_bytes()),
-                output.as_bytes()
-            );
-            assert_eq!(
-                strict(Encoding::Base64, input.as_bytes()).unwrap(),
-                output.as_bytes()
-            );
+            assert_eq!(tolerant(Encoding::Base64, input.as_bytes()), output.as_bytes());
+            assert_eq!(strict(Encoding::Base64, input.as_bytes()).unwrap(), output.as_bytes());
         }
     }
 
@@ -539,16 +499,8 @@ mod tests {
             ("Zm9v=", "foo"),
             ("Zg=Zm9v", "ffoo"),
         ] {
-            assert_eq!(
-                tolerant(Encoding::Base64, input.as_bytes()),
-                output.as_bytes(),
-                "{input}"
-            );
-            assert_eq!(
-                strict(Encoding::Base64, input.as_bytes()),
-                Err(TransferError),
-                "{input}"
-            );
+            assert_eq!(tolerant(Encoding::Base64, input.as_bytes()), output.as_bytes(), "{input}");
+            assert_eq!(strict(Encoding::Base64, input.as_bytes()), Err(TransferError), "{input}");
         }
     }
 
@@ -556,11 +508,7 @@ mod tests {
     fn base64_every_octet_as_a_digit() {
         for octet in 0..=255u8 {
             let is_digit = octet.is_ascii_alphanumeric() || matches!(octet, b'+' | b'/');
-            assert_eq!(
-                tolerant(Encoding::Base64, &[octet, b'A', b'A', b'A']).len() == 3,
-                is_digit,
-                "{octet}"
-            );
+            assert_eq!(tolerant(Encoding::Base64, &[octet, b'A', b'A', b'A']).len() == 3, is_digit, "{octet}");
         }
     }
 
@@ -581,16 +529,8 @@ mod tests {
             ("a \r b", "a \r b"),
             ("a\r\n\r\nb", "a\r\n\r\nb"),
         ] {
-            assert_eq!(
-                tolerant(Encoding::QuotedPrintable, input.as_bytes()),
-                output.as_bytes(),
-                "{input:?}"
-            );
-            assert_eq!(
-                strict(Encoding::QuotedPrintable, input.as_bytes()).unwrap(),
-                output.as_bytes(),
-                "{input:?}"
-            );
+            assert_eq!(tolerant(Encoding::QuotedPrintable, input.as_bytes()), output.as_bytes(), "{input:?}");
+            assert_eq!(strict(Encoding::QuotedPrintable, input.as_bytes()).unwrap(), output.as_bytes(), "{input:?}");
         }
     }
 
@@ -606,16 +546,8 @@ mod tests {
             ("= =41", "= A"),
             ("=\r=41", "=\rA"),
         ] {
-            assert_eq!(
-                tolerant(Encoding::QuotedPrintable, input.as_bytes()),
-                output.as_bytes(),
-                "{input:?}"
-            );
-            assert_eq!(
-                strict(Encoding::QuotedPrintable, input.as_bytes()),
-                Err(TransferError),
-                "{input:?}"
-            );
+            assert_eq!(tolerant(Encoding::QuotedPrintable, input.as_bytes()), output.as_bytes(), "{input:?}");
+            assert_eq!(strict(Encoding::QuotedPrintable, input.as_bytes()), Err(TransferError), "{input:?}");
         }
         assert_eq!(tolerant(Encoding::QuotedPrintable, b"a="), b"a");
     }
@@ -625,10 +557,7 @@ mod tests {
         let input = b"text\nbegin 644 cat.txt\n#0V%T\n`\nend\nmore\n";
         assert_eq!(tolerant(Encoding::Uuencode, input), b"Cat");
         assert_eq!(strict(Encoding::Uuencode, input).unwrap(), b"Cat");
-        assert_eq!(
-            strict(Encoding::Uuencode, b"begin 644 x\n#0V%T\n"),
-            Err(TransferError)
-        );
+        assert_eq!(strict(Encoding::Uuencode, b"begin 644 x\n#0V%T\n"), Err(TransferError));
         assert_eq!(tolerant(Encoding::Uuencode, b"begin 644 x\n#0V%T"), b"Cat");
         assert_eq!(tolerant(Encoding::Uuencode, b"nothing\n"), b"");
     }
@@ -637,15 +566,9 @@ mod tests {
     fn the_cut_does_not_matter() {
         cut_everywhere(Encoding::Base64, b"Zm9v\r\nYm*Fy=Zm=8=\r\nZg==");
         cut_everywhere(Encoding::Base64, b"Zm9vYmFy\r\nZg=\r\n=\r\n");
-        cut_everywhere(
-            Encoding::QuotedPrintable,
-            b"a =\r\n b= \r\n=4=41=zz \t \r\n = x=\r\r\n \r \r\n=",
-        );
+        cut_everywhere(Encoding::QuotedPrintable, b"a =\r\n b= \r\n=4=41=zz \t \r\n = x=\r\r\n \r \r\n=");
         cut_everywhere(Encoding::QuotedPrintable, b"a=20b \r\nc=\r\n\r\n");
-        cut_everywhere(
-            Encoding::Uuencode,
-            b"a\nbegin 644 cat.txt\r\n#0V%T\r\n`\nend\nmore",
-        );
+        cut_everywhere(Encoding::Uuencode, b"a\nbegin 644 cat.txt\r\n#0V%T\r\n`\nend\nmore");
     }
 
     #[test]

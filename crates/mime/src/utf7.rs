@@ -20,11 +20,7 @@ impl Utf7 {
             if self.inside {
                 self.inside_octet(octet, out);
             } else if octet == b'+' {
-                *self = Utf7 {
-                    inside: true,
-                    fresh: true,
-                    ..Utf7::default()
-                };
+                *self = Utf7 { inside: true, fresh: true, ..Utf7::default() };
             } else {
                 out.push(char::from(octet));
             }
@@ -42,13 +38,7 @@ impl Utf7 {
             match octet {
                 _ if is_plus => out.push('+'),
                 b'-' => {}
-                b'+' => {
-                    *self = Utf7 {
-                        inside: true,
-                        fresh: true,
-                        ..Utf7::default()
-                    }
-                }
+                b'+' => *self = Utf7 { inside: true, fresh: true, ..Utf7::default() },
                 octet => out.push(char::from(octet)),
             }
             return;
