@@ -15,6 +15,9 @@ pub(crate) struct Derived {
     blobs: Vec<Vec<u8>>,
 }
 
+/// Removes what was kept beside a segment that is gone.
+pub(crate) fn remove(_env: &platform::Env, _dir: &std::path::Path, _segment: &crate::segment::Segment) {}
+
 impl Reader {
     /// What [`crate::Derive`] made of a message: its `column`th blob. Made on the spot when it is not kept.
     pub fn derived(&mut self, id: EmailId, column: usize) -> Result<&[u8]> {

@@ -261,12 +261,9 @@ impl Log {
             head.closed = Some(format!("a write failed earlier, the log must be opened anew: {}", failure.error));
         }
         let (first, last) = (head.settled + 1, head.serial);
-        head.failures.push(Failure {
-            first,
-            last,
-            kind: failure.error.kind(),
-            details: failure.error.details().to_owned(),
-        });
+        // `DiskFull` promises that nothing was changed; after a part was written nobody can.
+        let kind = if failure.is_clean { failure.error.kind() } else { ErrorKind::Io };
+        head.failures.push(Failure { first, last, kind, details: failure.error.details().to_owned() });
         if head.failures.len() > FAILURES_MAX {
             head.failures.remove(0);
         }
@@ -283,14 +280,13 @@ impl Log {
         let is_full = writer.tail.as_ref().is_none_or(|tail| tail.end() >= self.options.tail_bytes_max);
         if is_full {
             let tail = writer.begin_tail(first.frame.number)?;
-            let mut layout = self.layout.write().unwrap_or_else(PoisonError::into_inner);
-            let mut tails = layout.tails.clone();
-            tails.push(tail);
-            *layout = Arc::new(Layout { tails, ..Layout::clone(&layout) });
+            self.change_layout(|layout| layout.tails.push(tail));
         }
         writer.write(batch, first.frame.number - 1, &self.options)?;
         drop(writer);
-        self.hold_back();
+        if is_full {
+            self.hold_back();
+        }
         Ok(())
     }
 

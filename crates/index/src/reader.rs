@@ -55,7 +55,7 @@ struct Page {
 
 /// A block of one column of one segment.
 #[derive(Debug, Default)]
-struct Block {
+pub(crate) struct Block {
     segment: Option<Arc<Segment>>,
     number: u64,
     bytes: Vec<u8>,
@@ -127,6 +127,47 @@ fn beyond(segment: &Segment) -> Error {
     corrupt(&segment.path, segment.trailer.rows_at, "a message row points behind its column")
 }
 
+/// Gives the bytes of `range` of a message in a segment to the sink, through the blocks given.
+pub(crate) fn stream_message(
+    segment: &Arc<Segment>,
+    row: &SegmentRow,
+    range: Range<u64>,
+    heads: &mut Block,
+    bodies: &mut Block,
+    sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (len, head_len) = (u64::from(row.len), u64::from(row.head_len));
+    let (start, end) = (range.start.min(len), range.end.min(len));
+    let trailer = &segment.trailer;
+    let is_inside = |at: u64, len: u64, span: &ColumnSpan| at.checked_add(len).is_some_and(|end| end <= span.raw_len);
+    if row.is_damaged {
+        return Err(damaged_message(&segment.path, row.body_at, row.email_id));
+    }
+    if !is_inside(row.head_at, head_len, &trailer.heads) || !is_inside(row.body_at, len - head_len, &trailer.bodies) {
+        return Err(beyond(segment));
+    }
+    let mut crc = 0;
+    let is_whole = start == 0 && end == len;
+    let mut check = |bytes: &[u8]| {
+        if is_whole {
+            crc = crc32c::crc32c_append(crc, bytes);
+        }
+        sink(bytes)
+    };
+    if start < head_len {
+        let range = row.head_at + start..row.head_at + end.min(head_len);
+        heads.stream(segment, &trailer.heads, range, &mut check)?;
+    }
+    if end > head_len {
+        let range = row.body_at + start.max(head_len) - head_len..row.body_at + end - head_len;
+        bodies.stream(segment, &trailer.bodies, range, &mut check)?;
+    }
+    if is_whole && crc != row.crc {
+        return Err(damaged_message(&segment.path, row.body_at, row.email_id));
+    }
+    Ok(())
+}
+
 impl Reader {
     pub(crate) fn new(log: Arc<Log>) -> Self {
         Reader {
@@ -173,7 +214,10 @@ impl Reader {
     fn row(&mut self, segment: &Arc<Segment>, id: EmailId) -> Result<Option<(SegmentRow, u32)>> {
         let index = (id.0 - segment.trailer.first_id) as u32;
         let page = &mut self.ids;
-        if !is_same(&page.segment, segment) || index < page.first || (index - page.first) as usize * 4 >= page.bytes.len() {
+        if !is_same(&page.segment, segment)
+            || index < page.first
+            || (index - page.first) as usize * 4 >= page.bytes.len()
+        {
             page.segment = None;
             page.first = index / ID_PAGE * ID_PAGE;
             segment.read_ids(page.first, ID_PAGE.min(segment.trailer.ids - page.first), &mut page.bytes)?;
@@ -229,6 +273,9 @@ impl Reader {
         let span = &segment.trailer.heads;
         let block_bytes = u64::from(span.block_bytes.max(1));
         let end = row.head_at.saturating_add(u64::from(row.head_len));
+        if row.is_damaged {
+            return Err(damaged_message(&segment.path, row.head_at, id));
+        }
         if end > span.raw_len {
             return Err(beyond(segment));
         }
@@ -289,45 +336,11 @@ impl Reader {
     /// given before an error must not be believed.
     pub fn range(&mut self, id: EmailId, range: Range<u64>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         match self.place(id)? {
-            Place::Segment(segment, row, _) => self.segment_range(&segment, &row, range, sink),
+            Place::Segment(segment, row, _) => {
+                stream_message(&segment, &row, range, &mut self.heads, &mut self.bodies, sink)
+            }
             Place::Tail(tail, message) => self.tail_range(&tail, &message, id, range, sink),
         }
-    }
-
-    fn segment_range(
-        &mut self,
-        segment: &Arc<Segment>,
-        row: &SegmentRow,
-        range: Range<u64>,
-        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        let (len, head_len) = (u64::from(row.len), u64::from(row.head_len));
-        let (start, end) = (range.start.min(len), range.end.min(len));
-        let trailer = &segment.trailer;
-        let is_inside = |at: u64, len: u64, span: &ColumnSpan| at.checked_add(len).is_some_and(|end| end <= span.raw_len);
-        if !is_inside(row.head_at, head_len, &trailer.heads) || !is_inside(row.body_at, len - head_len, &trailer.bodies) {
-            return Err(beyond(segment));
-        }
-        let mut crc = 0;
-        let is_whole = start == 0 && end == len;
-        let mut check = |bytes: &[u8]| {
-            if is_whole {
-                crc = crc32c::crc32c_append(crc, bytes);
-            }
-            sink(bytes)
-        };
-        if start < head_len {
-            let range = row.head_at + start..row.head_at + end.min(head_len);
-            self.heads.stream(segment, &trailer.heads, range, &mut check)?;
-        }
-        if end > head_len {
-            let range = row.body_at + start.max(head_len) - head_len..row.body_at + end - head_len;
-            self.bodies.stream(segment, &trailer.bodies, range, &mut check)?;
-        }
-        if is_whole && crc != row.crc {
-            return Err(damaged_message(&segment.path, row.body_at, row.email_id));
-        }
-        Ok(())
     }
 
     fn tail_range(

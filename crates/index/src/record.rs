@@ -89,14 +89,7 @@ pub(crate) enum Event {
         key: String,
         value: Option<Vec<u8>>,
     },
-    /// What compaction must not lose when it drops the records that numbers were given in. Only in segments.
-    Counters {
-        email_id_next: u64,
-        mailbox_id_next: u64,
-        uidvalidity_last: u32,
-        modseq: u64,
-    },
-    /// The same of one mailbox. Only in segments.
+    /// What compaction must not lose of a mailbox when it drops records. Only in segments.
     MailboxCounters {
         mailbox: MailboxId,
         uidnext: u64,
@@ -105,7 +98,7 @@ pub(crate) enum Event {
 }
 
 /// The kinds on disk, with their names in `docs/format-log.md`. A number never changes its meaning.
-pub(crate) const KINDS: [(u8, &str); 18] = [
+pub(crate) const KINDS: [(u8, &str); 17] = [
     (1, "mailbox created"),
     (2, "mailbox renamed"),
     (3, "mailbox deleted"),
@@ -122,8 +115,7 @@ pub(crate) const KINDS: [(u8, &str); 18] = [
     (14, "recent floor"),
     (15, "mailbox annotated"),
     (16, "account annotated"),
-    (17, "counters"),
-    (18, "mailbox counters"),
+    (17, "mailbox counters"),
 ];
 
 /// Why bytes are no event.
@@ -241,8 +233,7 @@ impl Event {
             Event::RecentFloor { .. } => 14,
             Event::MailboxAnnotated { .. } => 15,
             Event::AccountAnnotated { .. } => 16,
-            Event::Counters { .. } => 17,
-            Event::MailboxCounters { .. } => 18,
+            Event::MailboxCounters { .. } => 17,
         }
     }
 
@@ -304,12 +295,6 @@ impl Event {
                 put_value(out, key, value.as_deref());
             }
             Event::AccountAnnotated { key, value } => put_value(out, key, value.as_deref()),
-            Event::Counters { email_id_next, mailbox_id_next, uidvalidity_last, modseq } => {
-                put_varint(out, *email_id_next);
-                put_varint(out, *mailbox_id_next);
-                put_varint(out, u64::from(*uidvalidity_last));
-                put_varint(out, *modseq);
-            }
             Event::MailboxCounters { mailbox, uidnext, highest_modseq } => {
                 put_varint(out, mailbox.0);
                 put_varint(out, *uidnext);
@@ -365,13 +350,7 @@ impl Event {
                 let (key, value) = value(input)?;
                 Event::AccountAnnotated { key, value }
             }
-            17 => Event::Counters {
-                email_id_next: input.varint()?,
-                mailbox_id_next: input.varint()?,
-                uidvalidity_last: input.varint32()?,
-                modseq: input.varint()?,
-            },
-            18 => Event::MailboxCounters {
+            17 => Event::MailboxCounters {
                 mailbox: mailbox_id(input)?,
                 uidnext: input.varint().filter(|uid| *uid > 0 && *uid <= 1 << 32)?,
                 highest_modseq: input.varint()?,

@@ -43,9 +43,10 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     if !env.disk.exists(&log_dir)? {
         env.disk.create_dir_all_durable(&log_dir)?;
     }
-    let lock = env.disk.lock(&dir.join(LOCK_FILE)).map_err(|error| {
-        Error::from(error).context(format_args!("locking the account in {}", dir.display()))
-    })?;
+    let lock = env
+        .disk
+        .lock(&dir.join(LOCK_FILE))
+        .map_err(|error| Error::from(error).context(format_args!("locking the account in {}", dir.display())))?;
     empty_spool(env, dir)?;
     let mut files = list(env, &log_dir)?;
     let sealed = files.segments.last().map_or(0, |segment| segment.trailer.last_frame);
@@ -70,7 +71,6 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
         replay.segment(segment)?;
     }
     let mut layout = Layout { segments: files.segments, tails: Vec::new() };
-    let mut uncovered = 0;
     match tails.last() {
         Some(last) => make_durable(env, &log_dir, last, checkpointed)?,
         // Perhaps a new account whose directories could not be synced the last time.
@@ -81,14 +81,14 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
         None => {}
     }
     for found in tails {
-        uncovered += replay.tail(&found, checkpointed)?;
+        replay.tail(&found)?;
         let tail = Tail::scanned(&found.path, found.file, found.first_frame, &found.scan);
         replay.messages(&tail, &found.scan)?;
         files.findings.extend(found.scan.findings);
         layout.tails.push(Arc::new(tail));
     }
     files.findings.append(&mut replay.findings);
-    let progress = Progress::new(checkpointed, uncovered, files.findings);
+    let progress = Progress::new(checkpointed, files.findings);
     Ok(Opened { state: replay.state, layout, progress, lock })
 }
 
@@ -251,15 +251,11 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Applies the frames of a tail that the state has not. Bytes of the frames that the checkpoint did not cover.
-    fn tail(&mut self, found: &FoundTail, checkpointed: u64) -> Result<u64> {
-        let mut uncovered = 0;
+    /// Applies the frames of a tail that the state has not.
+    fn tail(&mut self, found: &FoundTail) -> Result<()> {
         for scanned in &found.scan.frames {
             let header = &scanned.header;
             let number = header.frame.number;
-            if number > checkpointed {
-                uncovered += header.frame_len().unwrap_or(0);
-            }
             if number <= self.state.frame {
                 continue;
             }
@@ -276,7 +272,7 @@ impl Replay<'_> {
             }
             self.state.finish_frame(&header.frame, header.events_crc);
         }
-        Ok(uncovered)
+        Ok(())
     }
 
     /// Notes where the messages of a tail are.
@@ -305,13 +301,12 @@ pub(crate) fn replay_log(layout: &Layout, options: &Options, upto: u64) -> Resul
     for segment in &layout.segments {
         replay.segment(segment)?;
     }
-    for (n, tail) in layout.tails.iter().enumerate() {
-        let is_last = n + 1 == layout.tails.len();
-        let mut scan = TailScan::run(&tail.path, &tail.file, tail.first_frame, is_last)?;
+    for tail in &layout.tails {
+        let mut scan = TailScan::run_up_to(&tail.path, &tail.file, tail.first_frame, tail.end())?;
         scan.frames.retain(|frame| frame.header.frame.number <= upto);
         let found =
             FoundTail { path: tail.path.clone(), first_frame: tail.first_frame, file: Arc::clone(&tail.file), scan };
-        replay.tail(&found, 0)?;
+        replay.tail(&found)?;
         replay.findings.extend(found.scan.findings);
     }
     Ok((replay.state, replay.findings))

@@ -28,7 +28,7 @@ const DIR: &str = "/mail/ann";
 fn options(prng: &mut Prng) -> Options {
     let pick = |prng: &mut Prng, of: &[u64]| of[prng.index(of.len())];
     Options {
-        tail_bytes_max: pick(prng, &[1_000, 4_000, 20_000]),
+        tail_bytes_max: pick(prng, &[300, 1_000, 4_000]),
         frozen_tails_max: prng.between(1, 3) as usize,
         pending_bytes_max: pick(prng, &[2_000, 1 << 20]),
         preallocate_bytes_min: pick(prng, &[0, 4096]),
@@ -130,7 +130,10 @@ impl History {
         let since = self.now() - self.options.retention_seconds as i64;
         let found = observe(&log.state(), since);
         let Some(n) = self.states.iter().position(|state| state.visible(since) == found) else {
-            panic!("after opening\nfound {found:#?}\nnone of {:#?}", self.states);
+            panic!(
+                "after opening\nfound {found:?}\nnone of\n{}",
+                self.states.iter().map(|s| format!("{:?}\n", s.visible(since))).collect::<String>()
+            );
         };
         self.keep_only(n);
         self.compare();
@@ -442,8 +445,7 @@ impl Mirror<'_> {
             save_date: None,
         };
         assert_eq!(tx.add_entry(MailboxId(id), email, &entry).unwrap().get(), uid);
-        let entry =
-            Entry { flags: flags.0, modseq: self.modseq, date, size: message.len() as u32, email: email.0 };
+        let entry = Entry { flags: flags.0, modseq: self.modseq, date, size: message.len() as u32, email: email.0 };
         expected.entries.insert(uid, entry);
         expected.uidnext = u64::from(uid) + 1;
         expected.modseq = self.modseq;
@@ -577,14 +579,19 @@ impl Mirror<'_> {
 fn run(seed: u64) {
     let mut history = History::new(seed);
     history.open();
-    let fault = history.prng.below(6);
-    let at = history.prng.between(1, 60);
-    match fault {
-        0 => history.sim.disk.schedule(None, at, Effect::Fail),
-        1 => {}
-        _ => history.sim.disk.crash_at(at),
+    for _ in 0..3 {
+        history.transact(|tx, mirror| mirror.create(tx));
     }
-    for _ in 0..history.prng.between(5, 25) {
+    history.wait();
+    for _ in 0..history.prng.between(5, 60) {
+        if history.prng.one_in(15) {
+            history.sim.disk.clear_faults();
+            let at = history.prng.between(1, 80);
+            match history.prng.below(3) {
+                0 => history.sim.disk.schedule(None, at, Effect::Fail),
+                _ => history.sim.disk.crash_at(at),
+            }
+        }
         match history.prng.below(20) {
             0 => {
                 let used = history.sim.disk.used_bytes();
@@ -615,7 +622,12 @@ fn run(seed: u64) {
                 let result = log.maintain(Budget { bytes: 1 << 30 });
                 drop(log);
                 match result {
-                    Ok(_) => history.compare(),
+                    Ok(report) => {
+                        REPORTS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        SEALED.fetch_add(report.sealed.into(), std::sync::atomic::Ordering::Relaxed);
+                        COMPACTED.fetch_add(report.compacted.into(), std::sync::atomic::Ordering::Relaxed);
+                        history.compare();
+                    }
                     Err(error) if error.kind() == ErrorKind::DiskFull && !history.sim.disk.is_off() => {
                         history.sim.disk.set_capacity(None);
                         history.compare();
@@ -640,6 +652,10 @@ fn run(seed: u64) {
     }
 }
 
+static REPORTS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+static SEALED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+static COMPACTED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
 fn histories(part: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let count = number("MAILYARD_HISTORIES").unwrap_or(HISTORIES);
@@ -653,6 +669,7 @@ fn histories(part: u64) {
             std::panic::resume_unwind(panic);
         }
     }
+    eprintln!("{REPORTS:?} {SEALED:?} {COMPACTED:?}");
 }
 
 #[test]

@@ -9,6 +9,8 @@
 mod account;
 mod changes;
 mod derived;
+pub mod export;
+pub mod import;
 mod listeners;
 mod mailboxes;
 mod message;

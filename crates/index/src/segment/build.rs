@@ -26,11 +26,19 @@ pub(crate) struct Incoming {
     pub(crate) len: u32,
     pub(crate) header_len: u32,
     pub(crate) crc: u32,
+    /// Its bytes are lost; only its row is written.
+    pub(crate) is_damaged: bool,
+}
+
+impl From<&SegmentRow> for Incoming {
+    fn from(row: &SegmentRow) -> Self {
+        let SegmentRow { email_id, len, header_len, crc, is_damaged, .. } = *row;
+        Incoming { email_id, len, header_len, crc, is_damaged }
+    }
 }
 
 /// Gives the bytes `from..to` of the message numbered `n` to the sink.
-pub(crate) type Source<'a> =
-    dyn FnMut(usize, u64, u64, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
+pub(crate) type Source<'a> = dyn FnMut(usize, u64, u64, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
 
 /// What a segment will hold besides its messages.
 #[derive(Clone, Copy, Debug)]
@@ -78,16 +86,20 @@ fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<T
     for (n, message) in plan.messages.iter().enumerate() {
         let head_at = heads.position();
         let head_len = message.header_len.min(HEAD_BYTES_MAX);
-        source(n, 0, u64::from(head_len), &mut |bytes| heads.put(out, bytes))?;
-        let Incoming { email_id, len, header_len, crc } = *message;
-        rows.push(SegmentRow { email_id, head_at, body_at: 0, len, header_len, head_len, crc });
+        if !message.is_damaged {
+            source(n, 0, u64::from(head_len), &mut |bytes| heads.put(out, bytes))?;
+        }
+        let Incoming { email_id, len, header_len, crc, is_damaged } = *message;
+        rows.push(SegmentRow { email_id, head_at, body_at: 0, len, header_len, head_len, crc, is_damaged });
     }
     let heads = heads.finish(out)?;
     let body_codec = if plan.body_level == 0 { Codec::Raw } else { Codec::Zstd(plan.body_level) };
     let mut bodies = ColumnWriter::new(body_codec, BODY_BLOCK_BYTES);
     for (n, row) in rows.iter_mut().enumerate() {
         row.body_at = bodies.position();
-        source(n, u64::from(row.head_len), u64::from(row.len), &mut |bytes| bodies.put(out, bytes))?;
+        if !row.is_damaged {
+            source(n, u64::from(row.head_len), u64::from(row.len), &mut |bytes| bodies.put(out, bytes))?;
+        }
     }
     let bodies = bodies.finish(out)?;
     let mut events = ColumnWriter::new(Codec::Zstd(EVENT_LEVEL), EVENT_BLOCK_BYTES);

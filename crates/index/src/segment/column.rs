@@ -57,8 +57,7 @@ impl BlockEntry {
 
     fn read(bytes: &[u8]) -> Option<BlockEntry> {
         let mut input = Input(bytes);
-        let entry =
-            BlockEntry { at: input.u64()?, stored_len: input.u32()?, codec: input.u32()?, crc: input.u32()? };
+        let entry = BlockEntry { at: input.u64()?, stored_len: input.u32()?, codec: input.u32()?, crc: input.u32()? };
         (crc32c::crc32c(bytes.get(..BLOCK_ENTRY_BYTES - 4)?) == input.u32()?).then_some(entry)
     }
 }
@@ -188,11 +187,7 @@ impl ColumnWriter {
         if !self.block.is_empty() {
             self.end_block(out)?;
         }
-        let span = ColumnSpan {
-            table_at: out.position(),
-            raw_len: self.raw_len,
-            block_bytes: self.block_bytes as u32,
-        };
+        let span = ColumnSpan { table_at: out.position(), raw_len: self.raw_len, block_bytes: self.block_bytes as u32 };
         out.put(&self.table)?;
         Ok(span)
     }

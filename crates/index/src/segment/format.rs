@@ -102,6 +102,8 @@ pub(crate) struct SegmentRow {
     pub(crate) head_len: u32,
     /// Checksum of the whole message.
     pub(crate) crc: u32,
+    /// The message was damaged already when its tail was sealed: its bytes are not here.
+    pub(crate) is_damaged: bool,
 }
 
 impl SegmentRow {
@@ -114,7 +116,7 @@ impl SegmentRow {
         out.extend_from_slice(&self.header_len.to_le_bytes());
         out.extend_from_slice(&self.head_len.to_le_bytes());
         out.extend_from_slice(&self.crc.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&u32::from(self.is_damaged).to_le_bytes());
         let crc = crc32c::crc32c(out.get(from..).unwrap_or_default());
         out.extend_from_slice(&crc.to_le_bytes());
     }
@@ -130,8 +132,8 @@ impl SegmentRow {
             header_len: input.u32()?,
             head_len: input.u32()?,
             crc: input.u32()?,
+            is_damaged: input.u32()? & 1 != 0,
         };
-        input.u32()?;
         let is_whole = crc32c::crc32c(bytes.get(..ROW_BYTES - 4)?) == input.u32()?;
         (is_whole && row.head_len <= row.header_len && row.header_len <= row.len).then_some(row)
     }

@@ -81,6 +81,26 @@ impl Segment {
         id.0.checked_sub(self.trailer.first_id).is_some_and(|at| at < u64::from(self.trailer.ids))
     }
 
+    /// Whether the trailer and its copy at the front are both whole.
+    pub(crate) fn is_trailer_doubled(&self) -> Result<bool> {
+        let mut bytes = vec![0; TRAILER_BYTES];
+        for at in [0, self.file_len.saturating_sub(TRAILER_BYTES as u64)] {
+            read_or_corrupt(&**self.file()?, &self.path, &mut bytes, at)?;
+            if Trailer::read(&bytes) != Some(self.trailer) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The number of a message's row as the id table has it, unverified.
+    pub(crate) fn row_number(&self, id: EmailId) -> Result<Option<u32>> {
+        let index = (id.0.wrapping_sub(self.trailer.first_id)) as u32;
+        let mut bytes = Vec::new();
+        self.read_ids(index, 1, &mut bytes)?;
+        Ok(Input(&bytes).u32().and_then(|number| number.checked_sub(1)).filter(|number| *number < self.trailer.rows))
+    }
+
     /// Reads `count` rows from the row numbered `first` on, as bytes.
     pub(crate) fn read_rows(&self, first: u32, count: u32, out: &mut Vec<u8>) -> Result<()> {
         out.resize(count as usize * ROW_BYTES, 0);

@@ -78,13 +78,6 @@ impl State {
                 annotate(Arc::make_mut(&mut self.annotations), key, value.as_ref());
                 true
             }
-            Event::Counters { email_id_next, mailbox_id_next, uidvalidity_last, modseq } => {
-                self.email_id_next = self.email_id_next.max(*email_id_next);
-                self.mailbox_id_next = self.mailbox_id_next.max(*mailbox_id_next);
-                self.uidvalidity_last = self.uidvalidity_last.max(*uidvalidity_last);
-                self.modseq = self.modseq.max(ModSeq(*modseq));
-                true
-            }
             Event::MailboxCounters { mailbox, uidnext, highest_modseq } => self.change(*mailbox, |mailbox| {
                 mailbox.uidnext = mailbox.uidnext.max(*uidnext);
                 mailbox.highest_modseq = mailbox.highest_modseq.max(ModSeq(*highest_modseq));

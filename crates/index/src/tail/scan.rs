@@ -76,7 +76,15 @@ impl TailScan {
     /// Reads the tail in `file`. `is_last`: only there can a write be torn; all other tails were durable before the next
     /// was begun.
     pub(crate) fn run(path: &Path, file: &Arc<dyn File>, first_frame: u64, is_last: bool) -> Result<TailScan> {
-        let len = file.len()?;
+        Self::run_within(path, file, first_frame, is_last, file.len()?)
+    }
+
+    /// Reads the durable part of a tail in use, which ends at `end`.
+    pub(crate) fn run_up_to(path: &Path, file: &Arc<dyn File>, first_frame: u64, end: u64) -> Result<TailScan> {
+        Self::run_within(path, file, first_frame, false, end)
+    }
+
+    fn run_within(path: &Path, file: &Arc<dyn File>, first_frame: u64, is_last: bool, len: u64) -> Result<TailScan> {
         let mut window = Window { file: &**file, len, at: 0, bytes: Vec::new() };
         let header = window.slice(0, TAIL_HEADER_BYTES)?.and_then(read_tail_header);
         let epoch = header.filter(|(_, first)| *first == first_frame).map(|(epoch, _)| epoch);

@@ -78,7 +78,10 @@ impl TailWriter {
     /// Goes on at the end of `tail`, if there is one.
     pub(crate) fn new(env: Env, log_dir: PathBuf, tail: Option<Arc<Tail>>) -> Result<Self> {
         let allocated = tail.as_ref().map_or(Ok(0), |tail| tail.file.len())?;
-        Ok(TailWriter { env, log_dir, tail, allocated })
+        let mut writer = TailWriter { env, log_dir, tail, allocated };
+        // What a crash left behind the end may be a hole, in which a write can still meet a full disk.
+        writer.trim()?;
+        Ok(writer)
     }
 
     /// Begins a new tail, whose first frame will be `first_frame`. Its name and header are durable after this.

@@ -58,10 +58,7 @@ fn observe_mailbox(mailbox: &Mailbox, since: i64) -> Expected {
         note: mailbox.annotation("note").map(<[u8]>::to_vec),
         entries: mailbox.all_rows().map(|(_, row)| (row.uid.get(), entry(&row))).collect(),
         vanished: BTreeMap::new(),
-        expunged: mailbox
-            .expunged_since(since)
-            .map(|e| (e.row.uid.get(), (entry(&e.row), e.expunged_at)))
-            .collect(),
+        expunged: mailbox.expunged_since(since).map(|e| (e.row.uid.get(), (entry(&e.row), e.expunged_at))).collect(),
     }
 }
 
@@ -85,7 +82,8 @@ impl Account {
     pub fn visible(&self, since: i64) -> Account {
         let mut account = self.clone();
         account.deleted.retain(|_, (_, time)| *time >= since);
-        let mailboxes = account.mailboxes.values_mut().chain(account.deleted.values_mut().map(|(expected, _)| expected));
+        let mailboxes =
+            account.mailboxes.values_mut().chain(account.deleted.values_mut().map(|(expected, _)| expected));
         for expected in mailboxes {
             expected.vanished.clear();
             expected.expunged.retain(|_, (_, time)| *time >= since);
