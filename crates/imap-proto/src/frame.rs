@@ -154,6 +154,8 @@ pub struct Framer {
     line_expected: bool,
 }
 
+/// What the buffer may keep between commands.
+const IDLE_BUFFER_BYTES: usize = 1024;
 /// Enough of a line's end to recognise any literal whose size fits: `~{` 19 digits, leading zeros aside, `+}` CR.
 const SKIPPED_TAIL_BYTES: usize = 64;
 
@@ -205,8 +207,7 @@ impl Framer {
     /// The next frame, taking from `input` what it needs. `None` when all of `input` is taken and more is needed.
     pub fn next<'f, 'i>(&'f mut self, input: &mut &'i [u8]) -> Option<Frame<'f, 'i>> {
         if self.given_out {
-            self.buffer.clear();
-            self.given_out = false;
+            self.clear_buffer();
         }
         loop {
             match self.state {
@@ -369,10 +370,16 @@ impl Framer {
         self.keep_tail();
     }
 
+    /// Makes room for the next command; an idle session keeps no more than an ordinary command needs.
+    fn clear_buffer(&mut self) {
+        self.buffer.clear();
+        self.buffer.shrink_to(IDLE_BUFFER_BYTES);
+        self.given_out = false;
+    }
+
     fn keep_tail(&mut self) {
         if self.given_out {
-            self.buffer.clear();
-            self.given_out = false;
+            self.clear_buffer();
         }
         let surplus = self.buffer.len().saturating_sub(SKIPPED_TAIL_BYTES);
         self.buffer.drain(..surplus);

@@ -36,7 +36,7 @@ pub const RESPONSE_LIST_MAX: usize = 100_000;
 pub const RESPONSE_ITEMS_MAX: usize = 10_000;
 /// Names in one CAPABILITY or ENABLED response; for clients.
 pub const CAPABILITIES_MAX: usize = 1000;
-/// Numbers in one SEARCH response; for clients. A mailbox can hold no more messages than there are numbers, and no client wants more.
+/// Numbers in one SEARCH response; for clients: 40 MB of memory.
 pub const SEARCH_NUMBERS_MAX: usize = 10_000_000;
 /// Largest value of number64, and of a mod-sequence-value: 63 bits (RFC 9051 §9, RFC 7162 §7).
 pub const NUMBER64_MAX: u64 = i64::MAX as u64;

@@ -73,3 +73,48 @@ impl fmt::Debug for ListPattern {
         write!(f, "ListPattern({:?})", String::from_utf8_lossy(&self.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use NameEncoding::{Utf7, Utf8};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decoded(sent: &[u8], encoding: NameEncoding) -> Option<String> {
+        MailboxArg(sent.to_vec()).decode(encoding).ok().map(|name| name.as_str().to_owned())
+    }
+
+    #[test]
+    fn names_are_read_as_the_session_writes_them() {
+        for (sent, in_utf7, in_utf8) in [
+            (&b"inbox"[..], Some("INBOX"), Some("INBOX")),
+            (b"~peter/mail/&U,BTFw-", Some("~peter/mail/台北"), Some("~peter/mail/&U,BTFw-")),
+            (b"R&-D", Some("R&D"), Some("R&-D")),
+            (b"R&D", None, Some("R&D")),
+            ("Entwürfe".as_bytes(), Some("Entwürfe"), Some("Entwürfe")),
+            ("R&D ü".as_bytes(), None, Some("R&D ü")),
+            (b"\xff", None, None),
+            (b"", None, None),
+            (b"a/", None, None),
+        ] {
+            assert_eq!(decoded(sent, Utf7).as_deref(), in_utf7, "{sent:?}");
+            assert_eq!(decoded(sent, Utf8).as_deref(), in_utf8, "{sent:?}");
+        }
+        let create = MailboxArg(b"a/b/".to_vec());
+        assert_eq!(create.decode_for_create(Utf7).map(|name| name.as_str().to_owned()).ok().as_deref(), Some("a/b"));
+        assert_eq!(MailboxArg(b"a/".to_vec()).decode_text(Utf7).ok().as_deref(), Some("a/"));
+        assert_eq!(ListPattern(b"&U,BTFw-/%".to_vec()).decode(Utf7).ok().as_deref(), Some("台北/%"));
+    }
+
+    proptest! {
+        #[test]
+        fn names_come_back(name in "[a-zäß台&/ ]{1,20}") {
+            if let Ok(name) = MailboxName::new(&name) {
+                for encoding in [Utf7, Utf8] {
+                    prop_assert_eq!(MailboxArg::encode(&name, encoding).decode(encoding).ok(), Some(name.clone()));
+                }
+            }
+        }
+    }
+}

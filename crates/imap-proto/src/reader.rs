@@ -82,7 +82,7 @@ struct OpenAppend {
     kind: AppendKind,
     /// The literal of its last message.
     literal: MessageLiteral,
-    /// Whether octets of that literal have been waited for or have come.
+    /// Whether the stream was read on since: then a continuation request was sent, if one was due.
     began: bool,
 }
 
@@ -102,8 +102,12 @@ impl Reader {
         self.framer.expect_line();
     }
 
-    /// Gives up the APPEND or REPLACE of the last event, from [`Event::AppendStart`] up to [`Event::MessageEnd`]; the session answers
-    /// it at once. What the client has already sent or will send of it is skipped.
+    /// Gives up the APPEND or REPLACE of the last event, from [`Event::AppendStart`] up to [`Event::MessageEnd`]; the session
+    /// answers it at once. What the client has already sent or will send of it is skipped.
+    ///
+    /// Of a synchronising literal nothing comes if its continuation request is never sent: that is what a call right behind
+    /// [`Event::AppendStart`] or [`Event::AppendNext`] means. A call of [`Reader::next`] in between, whatever it returns, means
+    /// that the request was sent, so the octets are awaited and skipped. Decide first, then read on.
     pub fn refuse(&mut self) {
         if let Some(OpenAppend { literal, began, .. }) = self.append.take() {
             let MessageLiteral { size, synchronising, binary, .. } = literal;
@@ -410,6 +414,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
         #[test]
         fn cuts_change_nothing(
             pieces in proptest::collection::vec(piece(), 0..12),

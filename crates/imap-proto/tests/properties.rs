@@ -337,7 +337,7 @@ fn append() -> impl Strategy<Value = AppendStart> {
 }
 
 fn tag() -> Tag {
-    command(b"A]1 NOOP").unwrap().tag
+    Tag::new("A]1").unwrap()
 }
 
 fn form(synchronising: bool) -> LiteralForm {
@@ -345,6 +345,8 @@ fn form(synchronising: bool) -> LiteralForm {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     #[test]
     fn commands_come_back(body in body(), synchronising in any::<bool>()) {
         let sent = Command { tag: tag(), body };
@@ -402,11 +404,22 @@ fn limit_of(line: &str) -> Option<&'static str> {
     }
 }
 
+/// A command that holds so many of something.
+type Line<'a> = &'a dyn Fn(usize) -> String;
+
+#[test]
+fn tags_are_what_can_be_read() {
+    for bad in ["", "+", "a b", "é", "a{", &"t".repeat(limits::TAG_BYTES_MAX + 1)] {
+        assert_eq!(Tag::new(bad), None);
+    }
+    assert!(Tag::new(&"t".repeat(limits::TAG_BYTES_MAX)).is_some());
+}
+
 #[test]
 fn limits_hold_at_and_one_over() {
     let many = |what: &str, count: usize| vec![what; count].join(" ");
     let numbered = |count: usize| (1..=count).map(|n| format!("BODY[{n}]")).collect::<Vec<_>>().join(" ");
-    let cases: [(&str, usize, &dyn Fn(usize) -> String); 15] = [
+    let cases: [(&str, usize, Line); 15] = [
         ("tag_bytes_max", limits::TAG_BYTES_MAX, &|n| format!("{} NOOP", "t".repeat(n))),
         ("nesting_max", limits::NESTING_MAX, &|n| format!("a SEARCH {}ALL{}", "(".repeat(n), ")".repeat(n))),
         ("nesting_max", limits::NESTING_MAX, &|n| format!("a SEARCH {}ALL", "NOT ".repeat(n))),

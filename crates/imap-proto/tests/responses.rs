@@ -1,10 +1,11 @@
 //! Responses from octets and to octets: known answers, the round trip, what clients forgive.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use mailyard_imap_proto::NameEncoding;
 use mailyard_imap_proto::response::{
-    Code, ListAttribute, Response, ResponseError, ResponseReader, StatusKind, StatusText, Value, response, status,
+    Code, ListAttribute, PlainCode, Response, ResponseError, ResponseReader, StatusKind, StatusText, Value, response,
+    status,
 };
+use mailyard_imap_proto::{NameEncoding, limits};
 use proptest::prelude::*;
 
 fn write(response: &Response, encoding: NameEncoding) -> Vec<u8> {
@@ -80,6 +81,19 @@ fn other_spellings_mean_the_same() {
 }
 
 #[test]
+fn every_plain_code_comes_back() {
+    for code in PlainCode::EVERY {
+        for line in [format!("a NO [{}] x", code.as_str()), format!("* OK [{}]", code.as_str().to_lowercase())] {
+            let (Response::Tagged(_, text) | Response::Status(text)) = response(line.as_bytes()).unwrap() else {
+                panic!()
+            };
+            assert_eq!(text.code, Some(Code::Plain(*code)), "{line}");
+        }
+    }
+    assert_eq!(Code::TryCreate, Code::Plain(PlainCode::TryCreate));
+}
+
+#[test]
 fn text_never_breaks_a_line() {
     let mut out = Vec::new();
     status(&mut out, StatusKind::No, Some(&Code::TryCreate), "a\r\n* BYE \0 é", NameEncoding::Utf7);
@@ -140,6 +154,21 @@ fn nesting_ends() {
     );
 }
 
+#[test]
+fn limits_hold_at_and_one_over() {
+    let cases: [(&str, usize, &str, &str, &str); 4] = [
+        ("capabilities_max", limits::CAPABILITIES_MAX, "* CAPABILITY", " X", ""),
+        ("search_numbers_max", limits::SEARCH_NUMBERS_MAX, "* SEARCH", " 1", ""),
+        ("response_list_max", limits::RESPONSE_LIST_MAX, "* 1 FETCH (X (", "1 ", "))"),
+        ("response_items_max", limits::RESPONSE_ITEMS_MAX, "* 1 FETCH (", "X 1 ", ")"),
+    ];
+    for (name, max, head, item, tail) in cases {
+        let line = |count: usize| format!("{head}{}{tail}", item.repeat(count));
+        assert!(response(line(max).as_bytes()).is_ok(), "{name}");
+        assert_eq!(response(line(max + 1).as_bytes()).unwrap_err().limit, Some(name));
+    }
+}
+
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Nil),
@@ -152,6 +181,8 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
     #[test]
     fn trees_come_back(value in value()) {
         let sent = Response::Fetch {

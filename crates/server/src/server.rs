@@ -25,8 +25,6 @@ pub struct Server {
     pub env: Env,
     /// The mail.
     pub store: Arc<Store>,
-    /// The users file.
-    pub users: Arc<Directory>,
     /// Who may log in.
     pub logins: Arc<Logins>,
     /// What is counted.
@@ -69,15 +67,14 @@ impl Stopping {
 
 impl Server {
     /// A server over an open store.
-    pub fn new(env: Env, store: Arc<Store>, users: Arc<Directory>, config: Config) -> Result<Arc<Self>> {
-        let logins = Arc::new(Logins::new(env.clone(), Arc::clone(&users), login_limits(&config))?);
+    pub fn new(env: Env, store: Arc<Store>, users: &Arc<Directory>, config: Config) -> Result<Arc<Self>> {
+        let logins = Arc::new(Logins::new(env.clone(), Arc::clone(users), login_limits(&config))?);
         let metrics = Arc::new(Metrics::new());
         let login_permits = Semaphore::new(config.login.hashes_at_once_max as usize);
         let current = Arc::new(make_current(&env, &store, &logins, &metrics, config)?);
         Ok(Arc::new(Server {
             env,
             store,
-            users,
             logins,
             metrics,
             counts: Arc::default(),

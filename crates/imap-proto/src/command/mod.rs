@@ -15,14 +15,14 @@ use std::fmt;
 
 use model::{ModSeq, SpecialUse};
 
-use crate::{FlagName, MailboxArg, SequenceSet};
+use crate::chars::is_tag_char;
+use crate::{FlagName, MailboxArg, SequenceSet, limits};
 
 pub(crate) use append::{append_end, append_next, append_start, leads_to_message};
 pub(crate) use fetch::section;
 pub(crate) use list::status_att;
 pub(crate) use parse::{id_params_list, mailbox, tag, tag_of};
 pub(crate) use search::objectid;
-pub use write::LiteralForm;
 
 pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};
 pub use fetch::{Fetch, FetchAtt, FetchModifiers, Partial, Section, SectionPart, SectionText};
@@ -30,12 +30,19 @@ pub use list::{List, ListReturn, ListSelect, StatusAtt};
 pub use parse::{CommandError, CommandErrorKind, command};
 pub use search::{EntryType, Search, SearchKey, SearchModSeqEntry, SearchReturn};
 pub use select::{QResync, Select, SeqMatchData};
+pub use write::LiteralForm;
 
 /// A tag (RFC 9051 §9): what the client will find again in the tagged response.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Tag(pub(crate) String);
+pub struct Tag(String);
 
 impl Tag {
+    /// A tag of a client's own; `None` when no tag may look like this.
+    pub fn new(text: &str) -> Option<Tag> {
+        let fits = (1..=limits::TAG_BYTES_MAX).contains(&text.len());
+        (fits && text.bytes().all(is_tag_char)).then(|| Tag(text.to_owned()))
+    }
+
     /// The tag as sent.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -204,7 +211,7 @@ pub enum EnableCapability {
 pub enum UseAttribute {
     /// One that Mailyard knows.
     Known(SpecialUse),
-    /// Another, with its backslash: answered with NO [USEATTR].
+    /// Another, with its backslash: answered with NO and the code USEATTR.
     Unknown(String),
 }
 

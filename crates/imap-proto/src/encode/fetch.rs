@@ -83,8 +83,8 @@ impl FetchWriter {
 
     /// `EMAILID` (RFC 8474 §5.1)
     pub fn email_id(&mut self, out: &mut Vec<u8>, id: EmailId) {
-        self.name(out, b"EMAILID (");
-        out.extend_from_slice(id.to_string().as_bytes());
+        self.name(out, b"EMAILID (M");
+        hexadecimal(out, id.0);
         out.push(b')');
     }
 
@@ -93,8 +93,8 @@ impl FetchWriter {
         self.name(out, b"THREADID ");
         match id {
             Some(id) => {
-                out.push(b'(');
-                out.extend_from_slice(id.to_string().as_bytes());
+                out.extend_from_slice(b"(T");
+                hexadecimal(out, id.0);
                 out.push(b')');
             }
             None => out.extend_from_slice(b"NIL"),
@@ -146,6 +146,15 @@ impl FetchWriter {
     }
 }
 
+/// The digits of an object id, as its `Display` writes them.
+fn hexadecimal(out: &mut Vec<u8>, value: u64) {
+    let significant = (u64::BITS - value.leading_zeros()).div_ceil(4).max(1);
+    for place in (0..significant).rev() {
+        let digit = (value >> (place * 4) & 15) as u8;
+        out.push(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit });
+    }
+}
+
 fn write_origin(out: &mut Vec<u8>, origin: Option<u64>) {
     if let Some(origin) = origin {
         out.push(b'<');
@@ -160,6 +169,19 @@ mod tests {
 
     use super::*;
     use crate::command::SectionText;
+
+    #[test]
+    fn object_ids_are_written_as_they_display() {
+        for value in (0..64).map(|bit| 1u64 << bit).chain([0, 0xabc, 0x1234_5678_9abc_def0, u64::MAX]) {
+            let mut out = Vec::new();
+            let mut fetch = FetchWriter::start(&mut out, 1);
+            fetch.email_id(&mut out, EmailId(value));
+            fetch.thread_id(&mut out, Some(ThreadId(value)));
+            fetch.end(&mut out);
+            let expected = format!("* 1 FETCH (EMAILID ({}) THREADID ({}))\r\n", EmailId(value), ThreadId(value));
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        }
+    }
 
     #[test]
     fn items_are_a_space_apart() {

@@ -216,13 +216,13 @@ config! {
     /// How mail is kept. At start.
     store: StoreSection {
         /// The largest message, octets; what APPENDLIMIT (RFC 7889) shows. At start.
-        message_bytes_max: u64 = 67_108_864, in 1024..=1_073_741_824;
+        message_bytes_max: u64 = 52_428_800, in 1024..=1_073_741_824;
         /// How long an expunged message can be brought back with `mailyard restore`, days. At start.
         expunged_kept_days: u32 = 14, in 0..=3650;
         /// The zstd level that message bodies are compressed with; 0 keeps them as they are. At start.
         compression_level: u32 = 3, in 0..=19;
         /// An account that nobody has used for so long is closed, seconds. At start.
-        account_idle_seconds: u64 = 60, in 1..=86_400;
+        account_idle_seconds: u64 = 300, in 1..=86_400;
     }
 
     /// The log, on standard error.

@@ -20,7 +20,7 @@ pub fn text(address: SocketAddr, user: &str, password: &str, data: &Path) -> Str
 
 mutt:
 
-mutt -e 'set ssl_starttls=no' -e 'set imap_pass="{password}"' -f imap://{user}@{url_host}:{port}/INBOX
+mutt -e 'set ssl_force_tls=no ssl_starttls=no' -e 'set imap_pass={password}' -e 'set folder=imap://{user}@{url_host}:{port}/' -f +INBOX
 
 Python:
 

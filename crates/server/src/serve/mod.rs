@@ -63,7 +63,7 @@ pub fn run(
     let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users) });
     prepare(&context)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let server = Server::new(env, store, users, setup.config.clone())?;
+    let server = Server::new(env, store, &users, setup.config.clone())?;
     let result = runtime.block_on(serve(&server, setup, context, ready));
     // Whoever is still at work gets no more time; a step that holds a disk is let go on until the process ends.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -72,12 +72,15 @@ pub fn run(
 
 /// The store as it is configured.
 pub fn store_options(config: &Config) -> store::Options {
-    let mut options = store::Options::default();
-    options.message_bytes_max = config.store.message_bytes_max;
-    options.account_idle_seconds = config.store.account_idle_seconds;
-    options.log.retention_seconds = u64::from(config.store.expunged_kept_days) * 86_400;
-    options.log.body_level = i32::try_from(config.store.compression_level).unwrap_or(i32::MAX);
-    options
+    let mut log = store::Options::default().log;
+    log.retention_seconds = u64::from(config.store.expunged_kept_days) * 86_400;
+    log.body_level = i32::try_from(config.store.compression_level).unwrap_or(i32::MAX);
+    store::Options {
+        message_bytes_max: config.store.message_bytes_max,
+        account_idle_seconds: config.store.account_idle_seconds,
+        log,
+        ..store::Options::default()
+    }
 }
 
 async fn serve(
@@ -208,5 +211,18 @@ fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_store() {
+        let (ours, theirs) = (store_options(&Config::default()), store::Options::default());
+        assert_eq!(ours.message_bytes_max, theirs.message_bytes_max);
+        assert_eq!(ours.account_idle_seconds, theirs.account_idle_seconds);
+        assert_eq!(ours.log, theirs.log);
     }
 }

@@ -182,7 +182,7 @@ impl Machine {
         match self.reader.next(input) {
             None => return self.wait_for_client(out),
             Some(Event::Command(command)) => {
-                self.bad_commands = 0;
+                self.forgive_bad_commands();
                 let current = Current {
                     tag: command.tag.as_str().to_owned(),
                     name: cmd::name(&command.body),
@@ -203,7 +203,7 @@ impl Machine {
             }
             Some(Event::Continue) => out.push_str("+ Go on\r\n"),
             Some(Event::AppendStart(start)) => {
-                self.bad_commands = 0;
+                self.forgive_bad_commands();
                 let (tag, name) = (start.tag.as_str().to_owned(), cmd::append::name(start.kind));
                 match Append::start(&mut self.session, start, out) {
                     Ok(append) => self.doing = Doing::Appending(Box::new(append)),
@@ -365,7 +365,10 @@ impl Machine {
     fn after_answer(&mut self, name: &'static str, out: &mut Output) {
         let limits = self.session.context.settings.limits;
         match name {
-            "LOGIN" | "AUTHENTICATE" if self.session.login.is_some() => self.reader.set_limits(FrameLimits::default()),
+            "LOGIN" | "AUTHENTICATE" if self.session.login.is_some() => {
+                self.reader.set_limits(FrameLimits::default());
+                self.bad_commands = 0;
+            }
             "LOGIN" | "AUTHENTICATE" if self.session.failed_logins >= limits.failed_logins_max => {
                 self.bye("Too many failed logins", out);
             }
@@ -374,6 +377,13 @@ impl Machine {
                 self.unauthenticated_since = self.session.now.monotonic;
             }
             _ => {}
+        }
+    }
+
+    /// A command could be read. Before login that makes up for nothing.
+    fn forgive_bad_commands(&mut self) {
+        if self.session.login.is_some() {
+            self.bad_commands = 0;
         }
     }
 

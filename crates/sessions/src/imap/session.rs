@@ -30,6 +30,8 @@ pub struct ImapSession {
     /// Received and not yet taken.
     received: Vec<u8>,
     received_bytes_max: usize,
+    /// [`Step::StartTls`] was said and the handshake is not done: what comes in the clear is thrown away.
+    handshake_due: bool,
     compressed: Option<Box<Compressed>>,
 }
 
@@ -51,12 +53,15 @@ impl ImapSession {
     pub fn new(context: Arc<Context>, connection: Connection, waker: Waker, now: Now) -> Self {
         let received_bytes_max = context.settings.limits.input_bytes_max.max(1);
         let machine = Machine::new(context, connection, waker, now);
-        ImapSession { machine, received: Vec::new(), received_bytes_max, compressed: None }
+        ImapSession { machine, received: Vec::new(), received_bytes_max, handshake_due: false, compressed: None }
     }
 
     /// Takes bytes from the other side; returns how many. Fewer than given means that there is no room until the next `step`: the
     /// driver keeps the rest, and stops reading from the network.
     pub fn receive(&mut self, bytes: &[u8]) -> usize {
+        if self.handshake_due {
+            return bytes.len();
+        }
         let room = self.received_bytes_max.saturating_sub(self.received.len());
         let taken = bytes.get(..room.min(bytes.len())).unwrap_or_default();
         self.received.extend_from_slice(taken);
@@ -68,6 +73,9 @@ impl ImapSession {
 
     /// Goes on until the output is full or there is nothing to do. May block on a disk or on a password hash.
     pub fn step(&mut self, now: Now, out: &mut Output) -> Step {
+        if self.handshake_due {
+            return Step::StartTls;
+        }
         loop {
             let wait = match &mut self.compressed {
                 None => {
@@ -91,6 +99,7 @@ impl ImapSession {
                 Wait::StartTls => {
                     // RFC 9051 §6.2.1: whoever slipped in commands before the handshake is not heard after it.
                     self.received.clear();
+                    self.handshake_due = true;
                     Step::StartTls
                 }
                 Wait::Compress => {
@@ -104,7 +113,7 @@ impl ImapSession {
 
     /// The handshake that [`Step::StartTls`] asked for is done.
     pub fn tls_started(&mut self, channel_binding: ChannelBinding) {
-        self.received.clear();
+        self.handshake_due = false;
         self.machine.tls_started(channel_binding);
     }
 

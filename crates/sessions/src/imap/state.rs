@@ -80,6 +80,8 @@ pub(crate) struct Selected {
 pub(crate) struct OwnChanges {
     /// These are reported whether they changed or not.
     pub report: UidSet,
+    /// The command was a UID command: its FETCH responses have the UID (RFC 9051 §6.4.9).
+    pub uid: bool,
     /// Of these the client knows the flags already; only the MODSEQ is news, and that for CONDSTORE-aware clients only.
     pub silent: Option<Silent>,
 }

@@ -23,6 +23,8 @@ pub(crate) struct Silent {
     pub mode: StoreMode,
     /// With which flags.
     pub names: FlagNames,
+    /// Whether the client knows the new modseq too (FETCH has told it).
+    pub modseq_known: bool,
 }
 
 /// A run that reports changes.
@@ -52,6 +54,10 @@ struct Flagged {
     seqs: VecDeque<(u32, u32)>,
     /// Of these only the MODSEQ is said, or nothing at all to a client that is not CONDSTORE-aware.
     silent: UidSet,
+    /// The client knows the MODSEQ of the silent ones too.
+    modseq_known: bool,
+    /// Whether the UID is said whatever the client has enabled.
+    uid: bool,
 }
 
 /// UID ranges in one VANISHED line.
@@ -64,6 +70,7 @@ impl Updates {
         let selected = session.selected.as_mut()?;
         let own = std::mem::take(&mut selected.own);
         let changes = if selected.view.has_news() { selected.view.advance(expunges) } else { Changes::default() };
+        let modseq_known = own.silent.as_ref().is_some_and(|silent| silent.modseq_known);
         let silent = own.silent.map(|silent| as_expected(selected, silent)).unwrap_or_default();
         let flagged = changes.flags_changed.union(&own.report);
         let gone = changes.mailbox_deleted && !std::mem::replace(&mut selected.told_gone, true);
@@ -77,7 +84,7 @@ impl Updates {
             expunged: expunged.ranges().to_vec(),
             vanished: vanished.ranges().to_vec(),
             middle: Some(Middle { exists: changes.added > 0, keywords: changes.keywords_changed, gone }),
-            flags: Flagged { seqs: seqs.ranges().iter().copied().collect(), silent },
+            flags: Flagged { seqs: seqs.ranges().iter().copied().collect(), silent, modseq_known, uid: own.uid },
         })
     }
 
@@ -123,7 +130,8 @@ impl Middle {
 impl Flagged {
     fn pull(&mut self, session: &Session, out: &mut Output) -> bool {
         let Some(selected) = &session.selected else { return true };
-        let whole = session.unsolicited_flags();
+        let unsolicited = session.unsolicited_flags();
+        let whole = FlagsLine { uid: unsolicited.uid || self.uid, ..unsolicited };
         let modseq_only = FlagsLine { flags: false, ..whole };
         while let Some(range) = self.seqs.front_mut() {
             for entry in selected.view.rows(range.0..=range.1) {
@@ -133,7 +141,7 @@ impl Flagged {
                 }
                 if !self.silent.contains_uid(entry.uid) {
                     whole.write(out.bytes_mut(), &entry, selected.view.keywords());
-                } else if session.enabled.condstore {
+                } else if session.enabled.condstore && !self.modseq_known {
                     modseq_only.write(out.bytes_mut(), &entry, selected.view.keywords());
                 }
             }

@@ -49,6 +49,7 @@ struct Client {
     woken: Arc<AtomicBool>,
     deadline: Option<Duration>,
     closed: bool,
+    handshake_due: bool,
 }
 
 #[derive(Default)]
@@ -185,7 +186,9 @@ impl Server {
         };
         let session = ImapSession::new(context, connection, waker, self.now());
         let out = Output::new(if self.cuts == Cuts::SmallOutput { 1 } else { 65_536 });
-        self.clients.insert(number, Client { session, out, said: Vec::new(), woken, deadline: None, closed: false });
+        let client =
+            Client { session, out, said: Vec::new(), woken, deadline: None, closed: false, handshake_due: false };
+        self.clients.insert(number, client);
         self.settle();
         Ok(())
     }
@@ -301,7 +304,9 @@ impl Client {
                     return;
                 }
                 Step::StartTls => {
-                    self.said.extend_from_slice(b"<starttls>\r\n");
+                    if !std::mem::replace(&mut self.handshake_due, true) {
+                        self.said.extend_from_slice(b"<starttls>\r\n");
+                    }
                     self.deadline = None;
                     return;
                 }

@@ -92,7 +92,8 @@ impl Running for Listing {
                 continue;
             }
             let child_info = if below { child_info(&self.command.select) } else { "" };
-            line(session, info, Extra { old_name: None, child_info }, out);
+            let subscribed = self.command.select.subscribed || self.command.returns.subscribed;
+            line(session, info, Extra { old_name: None, child_info, subscribed }, out);
             if meets && !self.command.returns.status.is_empty() {
                 self.status(session, info, out)?;
             }
@@ -130,13 +131,15 @@ pub(crate) struct Extra {
     old_name: Option<String>,
     /// CHILDINFO, as written.
     child_info: &'static str,
+    /// Whether `\Subscribed` is said: to those who asked (RFC 9051 §6.3.9.2).
+    subscribed: bool,
 }
 
 impl Extra {
     /// OLDNAME when `sent` is not how `name` is written (RFC 9051 §6.3.9.7).
     pub fn old_name(session: &Session, name: &MailboxName, sent: &MailboxArg) -> Self {
         let sent = sent.decode_text(session.name_encoding()).ok();
-        Extra { old_name: sent.filter(|sent| sent != name.as_str()), child_info: "" }
+        Extra { old_name: sent.filter(|sent| sent != name.as_str()), ..Extra::default() }
     }
 }
 
@@ -144,7 +147,7 @@ impl Extra {
 pub(crate) fn line(session: &Session, info: &MailboxInfo, extra: Extra, out: &mut Output) {
     let encoding = session.name_encoding();
     out.push_str("* LIST (");
-    attributes(info, out);
+    attributes(info, extra.subscribed, out);
     out.push_fmt(format_args!(") \"{HIERARCHY_DELIMITER}\" "));
     write::mailbox(out.bytes_mut(), &info.name, encoding);
     out.push_str(extra.child_info);
@@ -156,13 +159,13 @@ pub(crate) fn line(session: &Session, info: &MailboxInfo, extra: Extra, out: &mu
     out.push_str("\r\n");
 }
 
-fn attributes(info: &MailboxInfo, out: &mut Output) {
+fn attributes(info: &MailboxInfo, subscribed: bool, out: &mut Output) {
     // RFC 9051 §7.3.1: \NonExistent implies \Noselect; IMAP4rev1 clients know only the second.
     if info.id.is_none() {
         out.push_str("\\NonExistent \\Noselect ");
     }
     out.push_str(if info.has_children { "\\HasChildren" } else { "\\HasNoChildren" });
-    if info.subscribed {
+    if subscribed && info.subscribed {
         out.push_str(" \\Subscribed");
     }
     for special_use in &info.special_use {

@@ -4,11 +4,12 @@
 
 use imap_proto::FlagName;
 use imap_proto::command::{Store, StoreMode};
-use store::{FlagNames, StoreFlags};
+use model::{Result, UidSet};
+use store::{Account, FlagNames, StoreFlags};
 
 use crate::Output;
 use crate::imap::reply::{Done, Started};
-use crate::imap::state::Session;
+use crate::imap::state::{Selected, Session};
 use crate::imap::updates::Silent;
 
 pub(crate) fn run(session: &mut Session, command: &Store, out: &mut Output) -> Started {
@@ -28,7 +29,9 @@ pub(crate) fn run(session: &mut Session, command: &Store, out: &mut Output) -> S
     };
     let names = flag_names(&command.flags);
     let request = StoreFlags { mode, flags: names.clone(), unchanged_since: command.unchanged_since };
+    let gone = if command.uid { UidSet::new() } else { expunged(&account, selected, &uids)? };
     let before = selected.view.clone();
+    selected.own.uid = command.uid;
     let stored = account.store_flags(selected.mailbox, &uids, &request)?;
 
     // RFC 7162 §3.1.3: those that failed the test are reported too, so that the client knows why.
@@ -39,9 +42,12 @@ pub(crate) fn run(session: &mut Session, command: &Store, out: &mut Output) -> S
             // The MODSEQ is told even for SILENT, and even for those that had the flags already.
             selected.own.report = uids;
         }
-        selected.own.silent = Some(Silent { before, uids: touched, mode, names });
+        selected.own.silent = Some(Silent { before, uids: touched, mode, names, modseq_known: false });
     } else {
         selected.own.report = uids;
+    }
+    if !gone.is_empty() {
+        return Err(Done::no("Some of the messages were expunged").with_code("EXPUNGEISSUED").into());
     }
     if stored.modified.is_empty() {
         return Ok(Done::ok("Stored").into());
@@ -49,6 +55,15 @@ pub(crate) fn run(session: &mut Session, command: &Store, out: &mut Output) -> S
     // MODIFIED speaks the numbers of the command (RFC 7162 §3.1.3); the view has not moved since they were resolved.
     let modified = if command.uid { stored.modified } else { selected.view.seqs_of(&stored.modified) };
     Ok(Done::ok("Some had changed meanwhile").with_code(format!("MODIFIED {modified}")).into())
+}
+
+/// Those that others have expunged: the client has been told the numbers, and not yet that they are gone (RFC 9051 §7.5.1).
+fn expunged(account: &Account, selected: &Selected, uids: &UidSet) -> Result<UidSet> {
+    if !selected.view.has_news() {
+        return Ok(UidSet::new());
+    }
+    let present = account.view(selected.mailbox, false)?;
+    Ok(uids.difference(&present.uids_of(&present.seqs_of(uids))))
 }
 
 /// Flags for the store. `\Recent` cannot be set (RFC 3501 §2.3.2) and other names with a backslash are not kept: RFC 9051 §7.1

@@ -127,10 +127,7 @@ pub(super) fn write(
     let bytes = out.bytes_mut();
     match item {
         Item::Flags => {}
-        Item::Uid => {
-            bytes.extend_from_slice(b"UID ");
-            encode::number(bytes, u64::from(entry.uid.get()));
-        }
+        Item::Uid => line::uid(bytes, entry.uid),
         Item::ModSeq => line::modseq(bytes, entry.modseq),
         Item::InternalDate => {
             bytes.extend_from_slice(b"INTERNALDATE ");

@@ -14,6 +14,12 @@ pub(super) fn begin(out: &mut Vec<u8>, seq: SeqNum) {
     out.extend_from_slice(b" FETCH (");
 }
 
+/// `UID 12`
+pub(super) fn uid(out: &mut Vec<u8>, uid: Uid) {
+    out.extend_from_slice(b"UID ");
+    encode::number(out, u64::from(uid.get()));
+}
+
 /// `MODSEQ (12)` (RFC 7162 §7 fetch-mod-resp)
 pub(super) fn modseq(out: &mut Vec<u8>, modseq: ModSeq) {
     out.extend_from_slice(b"MODSEQ (");

@@ -262,16 +262,9 @@ impl FetchRun {
             return Ok(());
         }
         let Some(item) = self.items.get(current.item) else {
-            if self.newly_seen.contains_uid(current.entry.uid) && !self.items.contains(&Item::Flags) {
-                // RFC 9051 §6.4.5: a changed \Seen is part of the response.
-                if current.any_written {
-                    out.push(b" ");
-                }
-                self.flags.write(view, &current.entry, self.line.recent_from, out.bytes_mut());
-                if self.line.modseq && !self.items.contains(&Item::ModSeq) {
-                    out.push(b" ");
-                    line::modseq(out.bytes_mut(), current.entry.modseq);
-                }
+            let (entry, any_written) = (current.entry, current.any_written);
+            if self.newly_seen.contains_uid(entry.uid) {
+                self.tell_seen(view, &entry, any_written, out);
             }
             out.push(b")\r\n");
             self.current = None;
@@ -306,6 +299,31 @@ impl FetchRun {
         Ok(())
     }
 
+    /// What a change of `\Seen` brings into the response, as far as the client has not asked for it anyway (RFC 9051 §6.4.5; with
+    /// UID and MODSEQ by RFC 7162 §3.1 and §3.2.4).
+    fn tell_seen(&mut self, view: &View, entry: &Entry, any_written: bool, out: &mut Output) {
+        let mut any_written = any_written;
+        for item in [Item::Uid, Item::Flags, Item::ModSeq] {
+            let wanted = match item {
+                Item::Uid => self.line.uid,
+                Item::ModSeq => self.line.modseq,
+                _ => true,
+            };
+            if !wanted || self.items.contains(&item) {
+                continue;
+            }
+            if any_written {
+                out.push(b" ");
+            }
+            any_written = true;
+            match item {
+                Item::Uid => line::uid(out.bytes_mut(), entry.uid),
+                Item::ModSeq => line::modseq(out.bytes_mut(), entry.modseq),
+                _ => self.flags.write(view, entry, self.line.recent_from, out.bytes_mut()),
+            }
+        }
+    }
+
     fn finish(&mut self, selected: &mut Selected) -> Result<Done, Stop> {
         if let Some(before) = self.before.take()
             && !self.newly_seen.is_empty()
@@ -313,7 +331,7 @@ impl FetchRun {
             // The client knows these flags already.
             let names = FlagNames { system: vec![SystemFlag::Seen], keywords: Vec::new() };
             let uids = std::mem::take(&mut self.newly_seen);
-            selected.own.silent = Some(Silent { before, uids, mode: StoreMode::Add, names });
+            selected.own.silent = Some(Silent { before, uids, mode: StoreMode::Add, names, modseq_known: true });
         }
         match self.damage.take() {
             Some(stop) => Err(stop),

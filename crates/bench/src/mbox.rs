@@ -1,0 +1,55 @@
+//! Messages of an mbox as IMAP carries them.
+
+use crate::error::{Doing, Result};
+use std::io::BufRead;
+use std::path::Path;
+
+/// Calls `take` with each message: CRLF line ends, without its `From ` line. Ends early when `take`
+/// gives false.
+///
+/// For files of our own making: LF line ends, each message followed by an empty line, every other line that begins with `From ` quoted.
+pub fn each_message(path: &Path, mut take: impl FnMut(Vec<u8>) -> Result<bool>) -> Result<()> {
+    let file = std::fs::File::open(path).doing(path.display())?;
+    let mut lines = std::io::BufReader::with_capacity(1 << 20, file);
+    let mut line = Vec::new();
+    let mut message: Option<Vec<u8>> = None;
+    loop {
+        line.clear();
+        let ended = lines.read_until(b'\n', &mut line).doing(path.display())? == 0;
+        if ended || line.starts_with(b"From ") {
+            if let Some(mut done) = message.replace(Vec::new()) {
+                // The empty line before the next `From ` belongs to the file.
+                done.truncate(done.len().saturating_sub(2));
+                if !take(done)? {
+                    return Ok(());
+                }
+            }
+            if ended {
+                return Ok(());
+            }
+            continue;
+        }
+        let Some(message) = &mut message else { continue };
+        message.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(&line));
+        message.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::each_message;
+
+    #[test]
+    fn splits() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("mbox");
+        std::fs::write(&path, "From a\nA: 1\n\none\n>From here\n\nFrom b\nB: 2\n\n\n").expect("written");
+        let mut found = Vec::new();
+        let take = |message| {
+            found.push(message);
+            Ok(true)
+        };
+        each_message(&path, take).expect("read");
+        assert_eq!(found, [b"A: 1\r\n\r\none\r\n>From here\r\n".to_vec(), b"B: 2\r\n\r\n".to_vec()]);
+    }
+}

@@ -1,0 +1,179 @@
+//! A Mailyard server of our own: started for the measurement, watched, stopped by its process id.
+
+use crate::error::{Doing, Error, Result};
+use crate::wire::{Address, Connection};
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const START_MAX: Duration = Duration::from_secs(60);
+const STOP_MAX: Duration = Duration::from_secs(60);
+/// How often a starting or stopping server is looked at.
+const POLL: Duration = Duration::from_millis(2);
+
+/// More than any measurement opens.
+const CONNECTIONS_MAX: u32 = 1_000;
+
+const USER: &str = "bench";
+const PASSWORD: &str = "bench-password";
+
+/// A server process and its data.
+pub struct Mailyard {
+    program: PathBuf,
+    data: PathBuf,
+    log: PathBuf,
+    config: PathBuf,
+    child: Option<Child>,
+    /// Where it listens, and the account that was made on it.
+    pub address: Address,
+}
+
+impl Mailyard {
+    /// Makes a data directory with one account; starts nothing yet.
+    pub fn create(program: &Path, work: &Path) -> Result<Mailyard> {
+        let data = work.join("data");
+        std::fs::create_dir_all(&data).doing(data.display())?;
+        let address =
+            Address { host: "127.0.0.1".into(), port: free_port()?, user: USER.into(), password: PASSWORD.into() };
+        let server = Mailyard {
+            program: program.to_path_buf(),
+            data,
+            log: work.join("server.log"),
+            config: work.join("mailyard.toml"),
+            child: None,
+            address,
+        };
+        // A benchmark is one user with very many connections.
+        let limits = format!("[limits]\nconnections_per_user_max = {CONNECTIONS_MAX}\n");
+        std::fs::write(&server.config, limits).doing(server.config.display())?;
+        let mut add = server.tool("user");
+        add.args(["add", USER, "--password-stdin"]);
+        server.run(add, format!("{PASSWORD}\n").as_bytes())?;
+        Ok(server)
+    }
+
+    /// Imports an mbox file into INBOX; the server must not run. Gives the time it took.
+    pub fn import(&self, mbox: &Path) -> Result<Duration> {
+        let began = Instant::now();
+        let mut import = self.tool("import");
+        import.args(["--user", USER, "--mailbox", "INBOX"]).arg(mbox);
+        self.run(import, b"")?;
+        Ok(began.elapsed())
+    }
+
+    /// Starts the server and waits until it greets.
+    pub fn start(&mut self) -> Result<()> {
+        let log = File::options().create(true).append(true).open(&self.log).doing(self.log.display())?;
+        let errors = log.try_clone().doing(self.log.display())?;
+        let mut command = Command::new(&self.program);
+        command.arg("serve").arg("--data").arg(&self.data).arg("--config").arg(&self.config);
+        command.arg("--listen").arg(format!("imap={}:{}", self.address.host, self.address.port));
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let mut child = command.spawn().doing(self.program.display())?;
+        let began = Instant::now();
+        loop {
+            if Connection::open(&self.address).is_ok() {
+                self.child = Some(child);
+                return Ok(());
+            }
+            if let Some(status) = child.try_wait().doing("waiting")? {
+                return Err(Error::new(format!("the server ended with {status}; see {}", self.log.display())));
+            }
+            if began.elapsed() > START_MAX {
+                let _ = child.kill();
+                return Err(Error::new(format!("the server did not answer; see {}", self.log.display())));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Asks the server to end and waits for it.
+    pub fn stop(&mut self) -> Result<()> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().doing("kill")?;
+        let began = Instant::now();
+        while child.try_wait().doing("waiting")?.is_none() {
+            if began.elapsed() > STOP_MAX {
+                let _ = child.kill();
+                return Err(Error::new("the server did not end"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Where the data is.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// Resident memory now, in bytes.
+    pub fn resident(&self) -> Result<u64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most that was resident since [`Mailyard::reset_peak`], in bytes.
+    pub fn peak(&self) -> Result<u64> {
+        self.status("VmHWM:")
+    }
+
+    /// Begins a new measurement of the peak.
+    pub fn reset_peak(&self) -> Result<()> {
+        let path = self.proc("clear_refs")?;
+        // proc(5): 5 resets the peak resident set size to the current value.
+        std::fs::write(&path, "5").doing(path.display())
+    }
+
+    fn status(&self, key: &str) -> Result<u64> {
+        let path = self.proc("status")?;
+        let text = std::fs::read_to_string(&path).doing(path.display())?;
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().doing(path.display())?;
+        Ok(kilobytes * 1024)
+    }
+
+    fn proc(&self, file: &str) -> Result<PathBuf> {
+        let child = self.child.as_ref().ok_or_else(|| Error::new("the server does not run"))?;
+        Ok(PathBuf::from(format!("/proc/{}/{file}", child.id())))
+    }
+
+    fn tool(&self, subcommand: &str) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--data").arg(&self.data).arg(subcommand);
+        command
+    }
+
+    /// Runs a command to its end; its output is shown only when it fails.
+    fn run(&self, mut command: Command, input: &[u8]) -> Result<()> {
+        let shown = format!("{command:?}");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().doing(&shown)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            stdin.write_all(input).doing(&shown)?;
+        }
+        let output = child.wait_with_output().doing(&shown)?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = [output.stdout, output.stderr].concat();
+        Err(Error::new(format!("{shown}: {}\n{}", output.status, String::from_utf8_lossy(&said))))
+    }
+}
+
+impl Drop for Mailyard {
+    fn drop(&mut self) {
+        // An error on the way leaves no server behind.
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0").doing("looking for a free port")?;
+    Ok(listener.local_addr().doing("looking for a free port")?.port())
+}

@@ -1,0 +1,74 @@
+//! Where a server is and who logs in: `imap://user:password@host:port`.
+
+use crate::error::{Error, Result};
+use std::fmt;
+use std::str::FromStr;
+
+/// A server and an account on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Host name or IP address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Account name.
+    pub user: String,
+    /// Its password, as it is (percent-encoding undone).
+    pub password: String,
+}
+
+impl FromStr for Address {
+    type Err = Error;
+
+    /// RFC 5092 §2, with the password of RFC 3986 §3.2.1 that it leaves out, since a benchmark's accounts are no secret.
+    fn from_str(url: &str) -> Result<Address> {
+        let wrong = || Error::new(format!("{url:?} is not imap://user:password@host:port"));
+        let rest = url.strip_prefix("imap://").ok_or_else(wrong)?.trim_end_matches('/');
+        let (login, place) = rest.rsplit_once('@').ok_or_else(wrong)?;
+        let (user, password) = login.split_once(':').ok_or_else(wrong)?;
+        let (host, port) = place.rsplit_once(':').ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
+        let decoded = |text| decoded(text).ok_or_else(wrong);
+        Ok(Address { host, port, user: decoded(user)?, password: decoded(password)? })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "imap://{}@{}:{}", self.user, self.host, self.port)
+    }
+}
+
+/// RFC 3986 §2.1.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        if *first == b'%' {
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = after.get(2..)?;
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Address;
+
+    #[test]
+    fn urls() {
+        let address: Address = "imap://me:p%40ss:w@[::1]:1143/".parse().expect("a good URL");
+        let expected = Address { host: "::1".into(), port: 1143, user: "me".into(), password: "p@ss:w".into() };
+        assert_eq!(address, expected);
+        assert_eq!(address.to_string(), "imap://me@::1:1143", "the password is not shown");
+        for bad in ["", "imap://host:1", "imap://a:b@host", "http://a:b@c:1", "imap://a:%4@c:1", "imap://a:b@c:99999"] {
+            assert!(bad.parse::<Address>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Every property under a fixed budget of random input. A failure names the property and the input, ready to become a sample.
+
+use mailyard_fuzz::mutate::{Random, mutated};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Inputs for each property: some seconds each.
+const BUDGET: usize = 400_000;
+
+/// Runs a property on mutated samples. The first byte of each input says how the rest is cut.
+fn run(name: &str, property: fn(&[u8]), samples: &[&[u8]], words: &[&[u8]]) {
+    let mut random = Random(0x006d_6169_6c79_6172);
+    for number in 0..BUDGET {
+        let mut input = vec![random.below(40) as u8];
+        input.extend(mutated(&mut random, samples, words));
+        if catch_unwind(AssertUnwindSafe(|| property(&input))).is_err() {
+            panic!("{name} fails on input {number}: b\"{}\"", input.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn imap_command() {
+    let samples: &[&[u8]] = &[
+        b"a1 FETCH 1:*,7 (FLAGS UID BODY.PEEK[1.2.HEADER.FIELDS (Subject {4}\r\nFrom)]<0.100> BINARY.SIZE[1])\r\n",
+        b"b UID SEARCH RETURN (ALL COUNT) CHARSET UTF-8 OR (NOT SUBJECT \"x\\\"y\") KEYWORD $a SINCE 1-Feb-2003 MODSEQ 5\r\n",
+        b"c APPEND \"In box\" (\\Seen kw) \" 7-Feb-1994 21:52:25 -0800\" {5+}\r\nhello ~{3}\r\nx\0y\r\n",
+        b"d STORE 2,4:* (UNCHANGEDSINCE 12) +FLAGS.SILENT (\\Deleted $b)\r\n",
+        b"e LIST (SUBSCRIBED) \"\" (\"%\" \"a/*\") RETURN (CHILDREN STATUS (MESSAGES UIDNEXT))\r\n",
+        b"f SELECT {5}\r\nINBOX (QRESYNC (67890007 90060115194045000 41:211,214:541 (1:3 4:6)))\r\n",
+        b"g LOGIN joe \"pass word\"\r\nh AUTHENTICATE PLAIN AGpvZQBw\r\ni IDLE\r\nDONE\r\n",
+        b"j UID MOVE $ \"&ZeVnLIqe-\"\r\nk REPLACE 4 Drafts {2+}\r\nhi\r\nl ID (\"name\" NIL)\r\n",
+    ];
+    let words: &[&[u8]] = &[
+        b"\r\n",
+        b"{3}\r\n",
+        b"{3+}\r\n",
+        b"~{1}\r\n",
+        b"(",
+        b")",
+        b" ",
+        b"\"",
+        b"\\",
+        b"*",
+        b"$",
+        b"1:*",
+        b"NIL",
+        b"UID ",
+        b"BODY[",
+        b"]",
+        b"OR ",
+        b"NOT ",
+        b"4294967295",
+        b"18446744073709551615",
+        b"\0",
+        b"\xc3\xa9",
+        b"\\Seen",
+        b"APPEND x ",
+        b"RETURN (",
+    ];
+    run("imap::command", mailyard_fuzz::imap::command, samples, words);
+}
+
+#[test]
+fn imap_response() {
+    let samples: &[&[u8]] = &[
+        b"* 12 FETCH (FLAGS (\\Seen $x) UID 9 BODY[HEADER] {4}\r\na: b RFC822.SIZE 44827 MODSEQ (5) EMAILID (M1))\r\n",
+        b"* 1 FETCH (ENVELOPE (\"date\" NIL ((\"n\" NIL \"m\" \"h\")) NIL NIL NIL NIL NIL \"<a>\" \"<b>\"))\r\n",
+        b"* OK [UIDVALIDITY 3857529045] valid\r\n* 172 EXISTS\r\na1 OK [READ-WRITE] done\r\n+ idling\r\n",
+        b"* LIST (\\HasNoChildren) \"/\" \"a b\"\r\n* STATUS x (MESSAGES 2 UIDNEXT 4)\r\n* ESEARCH (TAG \"a\") UID ALL 1:3,5\r\n",
+        b"* FLAGS (\\Answered kw)\r\n* CAPABILITY IMAP4rev2 AUTH=PLAIN\r\n* VANISHED (EARLIER) 41,43:116\r\n* BYE\r\n",
+    ];
+    let words: &[&[u8]] = &[
+        b"\r\n",
+        b"{3}\r\n",
+        b"~{2}\r\n",
+        b"(",
+        b")",
+        b"[",
+        b"]",
+        b"\"",
+        b"NIL",
+        b"* ",
+        b"1:*",
+        b"\0",
+        b" ",
+        b"\\",
+        b"0",
+    ];
+    run("imap::response", mailyard_fuzz::imap::response, samples, words);
+}
+
+#[test]
+fn mime_message() {
+    let samples: &[&[u8]] = &[
+        b"From: a@b\r\nSubject: =?utf-8?q?x=C3=A9?=\r\nContent-Type: multipart/mixed; boundary=\"b 1\"\r\n\r\npre\r\n--b 1\r\n\
+          Content-Type: text/plain; charset*=utf-8''us-ascii\r\n\r\none\r\n--b 1\r\nContent-Type: message/rfc822\r\n\r\n\
+          Subject: in\r\n\r\ntwo\r\n--b 1--\r\npost\r\n",
+        b"Content-Type: multipart/alternative; boundary=x\n\n--x\nContent-Transfer-Encoding: base64\n\naGVs\nbG8=\n--x\n\
+          Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n<p>a=20b=\nc</p>\n--x--\n",
+        b"To: undisclosed:;, \"q\\\"\" <x@[1.2.3.4]> (c (d)), =?koi8-r?B?8tXT?= <r@s>\r\nDate: Thu, 1 Jan 70 00:00 GMT\r\n\r\n\0body",
+        b"Content-Type: text/plain\r\nContent-Disposition: attachment; filename*0=a; filename*1*=%20b\r\n folded\r\nno colon here\r\n\r\n",
+    ];
+    let words: &[&[u8]] = &[
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\r\n\r\n",
+        b"--b 1\r\n",
+        b"--x\n",
+        b"--",
+        b"boundary=x",
+        b"Content-Type: ",
+        b"message/rfc822",
+        b"multipart/digest",
+        b"=?utf-8?b?",
+        b"?=",
+        b"=",
+        b";",
+        b":",
+        b"\"",
+        b"(",
+        b")",
+        b"<",
+        b">",
+        b"\0",
+        b"\xff\xfe",
+        b"charset=utf-16",
+        b"*0*=",
+    ];
+    run("mime::message", mailyard_fuzz::mime::message, samples, words);
+}
