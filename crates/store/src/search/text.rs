@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use mime::{Content, Matcher, Message, Needle, Part, TextExtractor, TextSink};
+use mime::{Content, Matcher, Needle, Part, TextExtractor, TextSink};
 use model::{EmailId, Result};
 
 use crate::Reader;
@@ -43,7 +43,8 @@ fn stop_if(found: bool) -> ControlFlow<()> {
     if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Whether the message has the text: in a text part or in the header of a nested message, and for TEXT in its own header.
+/// Whether the message has the text: in a text part or in the header of a nested message, and for TEXT in its own header and in the
+/// header of any of its parts ("including MIME header fields", RFC 9051 §6.4.4).
 pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle) -> Result<bool> {
     let mut find = Find(Matcher::new(&needle.needle));
     if needle.header {
@@ -53,33 +54,46 @@ pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle)
         }
     }
     let structure = reader.structure(id)?;
-    Ok(search_part(reader, id, &structure.message.root, &mut find)?.is_break())
+    Ok(search_part(reader, id, &structure.message.root, needle.header, &mut find)?.is_break())
 }
 
-fn search_part(reader: &mut Reader, id: EmailId, part: &Part, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
+/// Searches what is in `part`; its own header is the caller's. `mime_headers`: the headers of the parts below count too.
+fn search_part(
+    reader: &mut Reader,
+    id: EmailId,
+    part: &Part,
+    mime_headers: bool,
+    find: &mut Find<'_>,
+) -> Result<ControlFlow<()>> {
     match &part.content {
         Content::Multipart(parts) => {
             for child in parts {
-                if search_part(reader, id, child, find)?.is_break() {
+                if (mime_headers && search_header(reader, id, child, find)?.is_break())
+                    || search_part(reader, id, child, mime_headers, find)?.is_break()
+                {
                     return Ok(ControlFlow::Break(()));
                 }
             }
             Ok(ControlFlow::Continue(()))
         }
-        Content::Message(message) => search_nested(reader, id, message, find),
+        // A message inside the message: its header is text of the outer body.
+        Content::Message(message) => match search_header(reader, id, &message.root, find)? {
+            ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
+            ControlFlow::Continue(()) => search_part(reader, id, &message.root, mime_headers, find),
+        },
         Content::Leaf if part.is_text() => search_leaf(reader, id, part, find),
         Content::Leaf => Ok(ControlFlow::Continue(())),
     }
 }
 
-/// A message inside the message: its header is text of the outer body.
-fn search_nested(reader: &mut Reader, id: EmailId, message: &Message, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
+/// Searches the header of `part`.
+fn search_header(reader: &mut Reader, id: EmailId, part: &Part, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
     let mut header = Vec::new();
-    reader.read(id, message.root.header.clone(), &mut header)?;
-    if mime::header_text(&header, find).is_break() || find.boundary().is_break() {
-        return Ok(ControlFlow::Break(()));
-    }
-    search_part(reader, id, &message.root, find)
+    reader.read(id, part.header.clone(), &mut header)?;
+    Ok(match mime::header_text(&header, find) {
+        ControlFlow::Break(()) => ControlFlow::Break(()),
+        ControlFlow::Continue(()) => find.boundary(),
+    })
 }
 
 fn search_leaf(reader: &mut Reader, id: EmailId, part: &Part, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
