@@ -229,6 +229,12 @@ pub trait File: Send + Sync + fmt::Debug {
     /// [`File::sync_data`], and the times and other attributes as well.
     fn sync_all(&self) -> io::Result<()>;
 
+    /// Says when the contents last changed ([`Metadata::modified`]): for programs that read a meaning from it, as those that
+    /// serve a Maildir do. A later write changes it again.
+    ///
+    /// Durable: after [`File::sync_all`].
+    fn set_modified(&self, modified: Timestamp) -> io::Result<()>;
+
     /// Reserves the blocks of a range; where it reaches behind the end the file grows, and the new bytes read as
     /// zeros. What the file held stays. `StorageFull` now rather than in a later write.
     ///

@@ -8,7 +8,7 @@ use std::io::{ErrorKind, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mailyard_platform::{Disk, Env, File, OpenMode, Prng, sim::SimEnv};
+use mailyard_platform::{Disk, Env, File, OpenMode, Prng, Timestamp, sim::SimEnv};
 
 /// Runs one check on both disks, each time in an empty directory.
 macro_rules! contract {
@@ -85,6 +85,17 @@ contract! {
         assert_eq!(disk.read(&dir.join("a")).unwrap(), b"0123ab6789");
         file.write_at(b"z", 13).unwrap();
         assert_eq!(disk.read(&dir.join("a")).unwrap(), b"0123ab6789\0\0\0z", "a gap reads as zeros");
+    }
+
+    fn modification_times(disk, dir) {
+        let file = put(disk, &dir.join("a"), b"one");
+        for seconds in [1_000_000_000, 0, -86_400] {
+            let when = Timestamp { seconds, nanoseconds: 500_000_000 };
+            file.set_modified(when).unwrap();
+            assert_eq!(disk.metadata(&dir.join("a")).unwrap().modified, when);
+        }
+        file.write_at(b"two", 0).unwrap();
+        assert!(disk.metadata(&dir.join("a")).unwrap().modified.seconds > 0, "a write says now");
     }
 
     fn handles_share_a_file(disk, dir) {

@@ -1,1 +1,29 @@
 //! Accounts, mailboxes, views and changes: the one door to the mail.
+//!
+//! Every protocol and every tool goes through here, and every format stands behind here. What a function has returned `Ok` for is
+//! durable (invariant 2); what is read has been checked (invariant 3); a [`View`] moves only when its holder asks (see
+//! [`View::advance`]).
+//!
+//! Calls block for as long as a disk does. None of them keeps a lock while the caller is busy with something else.
+
+mod account;
+mod changes;
+mod derived;
+mod listeners;
+mod mailboxes;
+mod message;
+mod reader;
+mod recent;
+pub mod search;
+mod store;
+mod view;
+
+pub use account::{
+    Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
+};
+pub use changes::Changes;
+pub use listeners::{Listener, ListenerGuard};
+pub use message::{MessageWriter, PendingMessage};
+pub use reader::Reader;
+pub use store::{Options, Store};
+pub use view::{Entry, Rows, View};

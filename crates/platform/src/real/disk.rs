@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
@@ -182,6 +183,17 @@ impl File for RealFile {
 
     fn sync_all(&self) -> io::Result<()> {
         self.file.sync_all()
+    }
+
+    fn set_modified(&self, modified: Timestamp) -> io::Result<()> {
+        let since = Duration::new(modified.seconds.unsigned_abs(), 0);
+        let whole = if modified.seconds < 0 {
+            SystemTime::UNIX_EPOCH.checked_sub(since)
+        } else {
+            SystemTime::UNIX_EPOCH.checked_add(since)
+        };
+        let time = whole.and_then(|time| time.checked_add(Duration::from_nanos(modified.nanoseconds.into())));
+        self.file.set_modified(time.ok_or(io::ErrorKind::InvalidInput)?)
     }
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {

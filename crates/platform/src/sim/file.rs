@@ -13,6 +13,7 @@ use super::hold;
 use super::image::Data;
 use super::space::Full;
 use super::tree::{FileNode, FileState};
+use crate::clock::Timestamp;
 use crate::disk::File;
 
 /// No simulated file grows beyond this: an offset that large is a bug of the caller, and the images are in memory.
@@ -159,6 +160,12 @@ impl File for SimFile {
 
     fn sync_all(&self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn set_modified(&self, modified: Timestamp) -> io::Result<()> {
+        let _machine = self.machine()?;
+        hold(&self.node.state).modified = modified;
+        Ok(())
     }
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {

@@ -1,0 +1,181 @@
+//! Compaction: segments with much that is dead are rewritten without it, small neighbours are merged.
+//!
+//! A record is dropped only when the states (the newest and the durable one) show that it says nothing any more:
+//! - an entry that is neither there nor can be brought back: its expunge record stays, and its UID and modseq in a counter;
+//! - flags of an entry that a later record set again;
+//! - annotations and \Recent floors that are no longer so.
+//!
+//! Records about mailboxes and expunges always stay: they are small, and numbers are never reused because of them.
+
+use std::sync::Arc;
+
+use model::{EmailId, Result, UidSet};
+
+use crate::layout::LOG_DIR;
+use crate::live::{Live, in_order};
+use crate::log::Log;
+use crate::reader::Block;
+use crate::record::Event;
+use crate::segment::build::{Incoming, Plan, build};
+use crate::segment::format::SegmentRow;
+use crate::segment::{Segment, put_frame};
+use crate::state::Frame;
+
+impl Log {
+    /// Rewrites the first group of neighbouring segments that is worth it, as one segment. `None`: there is none. Otherwise
+    /// the bytes that the old files had and the new one has. The caller holds the maintenance lock.
+    pub(crate) fn compact_one(&self) -> Result<Option<(u64, u64)>> {
+        let layout = self.layout();
+        if layout.segments.is_empty() {
+            return Ok(None);
+        }
+        let live = Live::new(self.live_states());
+        let Some(group) = self.group(&layout.segments, &live)? else { return Ok(None) };
+        let segment = Arc::new(self.rewrite(&group, &live)?);
+        let new_bytes = segment.file_len;
+        let is_old = |other: &Arc<Segment>| group.iter().any(|old| Arc::ptr_eq(old, other));
+        self.change_layout(|layout| {
+            if let Some(at) = layout.segments.iter().position(is_old) {
+                layout.segments.retain(|other| !is_old(other));
+                layout.segments.insert(at, segment);
+            }
+        });
+        for old in &group {
+            self.env.disk.remove(&old.path)?;
+            crate::cache::remove(&self.env, &self.dir, old);
+        }
+        Ok(Some((group.iter().map(|old| old.file_len).sum(), new_bytes)))
+    }
+
+    /// The neighbours to rewrite together: one with too much that is dead, or small ones that fit into one file.
+    fn group(&self, segments: &[Arc<Segment>], live: &Live) -> Result<Option<Vec<Arc<Segment>>>> {
+        for (n, segment) in segments.iter().enumerate() {
+            let mut sum = segment.file_len;
+            let small = segments.get(n + 1..).unwrap_or_default().iter().take_while(|next| {
+                sum += next.file_len;
+                sum <= self.options.merge_bytes_max
+            });
+            let end = n + 1 + small.count();
+            let is_dead = self.dead_percent(segment, live)? >= u64::from(self.options.dead_percent_max.max(1));
+            if end > n + 1 || is_dead {
+                let group = segments.get(n..end).unwrap_or_default().to_vec();
+                for old in &group {
+                    // Readers that still have the old layout go on with this handle when the name is gone.
+                    old.file()?;
+                }
+                return Ok(Some(group));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How much of a segment's messages nobody needs, percent of their bytes.
+    fn dead_percent(&self, segment: &Segment, live: &Live) -> Result<u64> {
+        let trailer = &segment.trailer;
+        let positions = live.positions(trailer.first_id, u64::from(trailer.ids));
+        let needed: u64 = segment
+            .rows()?
+            .into_iter()
+            .flatten()
+            .filter(|row| is_needed(row, trailer.first_id, &positions))
+            .map(|row| u64::from(row.len))
+            .sum();
+        let dead = trailer.message_bytes.saturating_sub(needed);
+        Ok((dead * 100).checked_div(trailer.message_bytes).unwrap_or(0))
+    }
+
+    fn rewrite(&self, group: &[Arc<Segment>], live: &Live) -> Result<Segment> {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            return Err(model::Error::new(model::ErrorKind::Invalid, "nothing to rewrite"));
+        };
+        let first_id = first.trailer.first_id;
+        let end_id = last.trailer.first_id + u64::from(last.trailer.ids);
+        let positions = live.positions(first_id, end_id - first_id);
+        let mut messages: Vec<(usize, SegmentRow)> = Vec::new();
+        let mut events = Vec::new();
+        for (n, segment) in group.iter().enumerate() {
+            for row in segment.rows()? {
+                messages.push((n, row?));
+            }
+            let last_frame = last.trailer.last_frame;
+            segment.events(&mut |frame, old| {
+                let kept = keep(&frame, old, live);
+                // The last mark stays: it has the modseq that the next transaction follows.
+                if !kept.is_empty() || frame.number == last_frame {
+                    put_frame(&mut events, &frame, &kept);
+                }
+                Ok(())
+            })?;
+        }
+        let id = |message: &(usize, SegmentRow)| -> EmailId { message.1.email_id };
+        let messages = in_order(messages, id, first_id, &positions);
+        let incoming: Vec<Incoming> = messages.iter().map(|(_, row)| Incoming::from(row)).collect();
+        let plan = Plan {
+            first_frame: first.trailer.first_frame,
+            last_frame: last.trailer.last_frame,
+            generation: group.iter().map(|segment| segment.trailer.generation).max().unwrap_or(0) + 1,
+            chain: last.trailer.chain,
+            ids: (first_id, end_id),
+            messages: &incoming,
+            events: &events,
+            body_level: self.options.body_level,
+        };
+        // One block of each column of each old segment: they are in the new order already, but for messages that moved.
+        let mut blocks: Vec<(Block, Block)> = group.iter().map(|_| Default::default()).collect();
+        build(&self.env.disk, &self.dir.join(LOG_DIR), &plan, &mut |n, from, to, sink| {
+            let Some((old, row)) = messages.get(n) else { return Ok(()) };
+            match (group.get(*old), blocks.get_mut(*old)) {
+                (Some(segment), Some((heads, bodies))) => {
+                    crate::reader::stream_message(segment, row, from..to, heads, bodies, sink)
+                }
+                _ => Ok(()),
+            }
+        })
+    }
+}
+
+fn is_needed(row: &SegmentRow, first_id: u64, positions: &[Option<crate::live::Position>]) -> bool {
+    let index = usize::try_from(row.email_id.0.wrapping_sub(first_id)).ok();
+    index.and_then(|index| positions.get(index)).is_some_and(Option::is_some)
+}
+
+/// The records of a frame that still say something, written; counters stand for those that do not.
+fn keep(frame: &Frame, events: Vec<Event>, live: &Live) -> Vec<u8> {
+    let mut out = Vec::new();
+    for event in events {
+        match event {
+            Event::Entries { mailbox, rows } => {
+                let uid_last = rows.last().map_or(0, |row| u64::from(row.uid.get()));
+                let count = rows.len();
+                let rows: Vec<_> =
+                    rows.into_iter().filter(|row| live.has_entry(mailbox, row.uid.get(), None)).collect();
+                if rows.len() < count {
+                    let highest_modseq = frame.modseq.0;
+                    Event::MailboxCounters { mailbox, uidnext: uid_last + 1, highest_modseq }
+                        .write(&mut out, frame.time);
+                }
+                if !rows.is_empty() {
+                    Event::Entries { mailbox, rows }.write(&mut out, frame.time);
+                }
+            }
+            Event::FlagsSet { mailbox, flags, uids } => {
+                let kept: UidSet =
+                    uids.iter().filter(|uid| live.has_entry(mailbox, *uid, Some(frame.modseq))).collect();
+                let is_less = kept != uids;
+                if is_less {
+                    let highest_modseq = frame.modseq.0;
+                    Event::MailboxCounters { mailbox, uidnext: 1, highest_modseq }.write(&mut out, frame.time);
+                }
+                if !kept.is_empty() {
+                    Event::FlagsSet { mailbox, flags, uids: kept }.write(&mut out, frame.time);
+                }
+            }
+            Event::RecentFloor { mailbox, uid } if !live.has_recent_floor(mailbox, uid) => {}
+            Event::MailboxAnnotated { mailbox, ref key, value: Some(ref value) }
+                if !live.has_annotation(Some(mailbox), key, value) => {}
+            Event::AccountAnnotated { ref key, value: Some(ref value) } if !live.has_annotation(None, key, value) => {}
+            event => event.write(&mut out, frame.time),
+        }
+    }
+    out
+}

@@ -1,0 +1,330 @@
+//! The account log: transactions in, durable states out.
+//!
+//! Invariants:
+//! - What [`Log::state`] gives is durable: a power cut takes nothing of it back, so no UID that anybody has seen is reused.
+//! - At most one thread writes the tail, without holding the mutex; transactions that come meanwhile share the next sync.
+//! - After a failed write or sync nothing is written any more until the log is opened anew.
+
+use std::mem;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+use model::{Error, ErrorKind, Result};
+use platform::{Env, LockGuard};
+
+use crate::layout::Layout;
+use crate::message::MessageWriter;
+use crate::options::Options;
+use crate::reader::{Derive, Reader};
+use crate::state::State;
+use crate::tail::{TailWriter, WriteFailure};
+use crate::transaction::{Finished, Transaction};
+
+/// Called with the newest published state after each publication, on the thread whose commit published it. With several
+/// threads the same state may come twice. Must be quick and must not commit.
+pub type Listener = Box<dyn Fn(&Arc<State>) + Send + Sync>;
+
+/// Failed batches that are remembered for tickets not yet waited for.
+const FAILURES_MAX: usize = 1024;
+
+/// One account's log, shared by threads as `Arc<Log>`; one process at a time.
+pub struct Log {
+    pub(crate) env: Env,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) derive: Option<Arc<dyn Derive>>,
+    head: Mutex<Head>,
+    settled: Condvar,
+    writer: Mutex<TailWriter>,
+    published: RwLock<Arc<State>>,
+    pub(crate) layout: RwLock<Arc<Layout>>,
+    /// Held by whoever seals, compacts or writes a checkpoint.
+    pub(crate) maintenance: Mutex<crate::maintain::Progress>,
+    listener: RwLock<Option<Listener>>,
+    spool_serial: AtomicU64,
+    lock: Mutex<Option<LockGuard>>,
+}
+
+/// What transactions change.
+struct Head {
+    /// With everything that is queued.
+    state: State,
+    queue: Vec<Finished>,
+    queue_bytes: u64,
+    /// The serial number of the last transaction queued. Unlike frame numbers these are never used twice.
+    serial: u64,
+    /// Everything up to this serial number is durable or has failed.
+    settled: u64,
+    failures: Vec<Failure>,
+    is_writing: bool,
+    /// Why nothing is written any more.
+    closed: Option<String>,
+}
+
+struct Failure {
+    first: u64,
+    last: u64,
+    kind: ErrorKind,
+    details: String,
+}
+
+/// A promise that a transaction will be durable once [`Ticket::wait`] has returned `Ok`. Dropping it leaves the
+/// transaction in the queue: it becomes durable with the next one that is waited for, or when the log is closed.
+#[derive(Debug)]
+#[must_use = "nothing is durable before the ticket was waited for"]
+pub struct Ticket {
+    log: Arc<Log>,
+    serial: u64,
+}
+
+impl Ticket {
+    /// Waits until the transaction is durable and published. An error means that nothing of it was done: `DiskFull` when
+    /// there was no space (the log goes on), anything else when writing failed (the log is closed).
+    pub fn wait(self) -> Result<()> {
+        self.log.settle(self.serial)
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Log({})", self.dir.display())
+    }
+}
+
+/// What a log is made of when it is opened; see `recover`.
+pub(crate) struct Opened {
+    pub(crate) state: State,
+    pub(crate) layout: Layout,
+    pub(crate) progress: crate::maintain::Progress,
+    pub(crate) lock: LockGuard,
+}
+
+impl Log {
+    /// Opens the account in `dir`, which is created when it is missing. `InUse` when another process has it open.
+    pub fn open(env: &Env, dir: &Path, options: Options, derive: Option<Arc<dyn Derive>>) -> Result<Arc<Log>> {
+        let opened = crate::recover::open(env, dir, &options)?;
+        let tail = opened.layout.tails.last().cloned();
+        let writer = TailWriter::new(env.clone(), dir.join(crate::layout::LOG_DIR), tail)?;
+        let state = opened.state;
+        Ok(Arc::new(Log {
+            env: env.clone(),
+            dir: dir.to_owned(),
+            options,
+            derive,
+            published: RwLock::new(Arc::new(state.clone())),
+            head: Mutex::new(Head {
+                state,
+                queue: Vec::new(),
+                queue_bytes: 0,
+                serial: 0,
+                settled: 0,
+                failures: Vec::new(),
+                is_writing: false,
+                closed: None,
+            }),
+            settled: Condvar::new(),
+            writer: Mutex::new(writer),
+            layout: RwLock::new(Arc::new(opened.layout)),
+            maintenance: Mutex::new(opened.progress),
+            listener: RwLock::new(None),
+            spool_serial: AtomicU64::new(0),
+            lock: Mutex::new(Some(opened.lock)),
+        }))
+    }
+
+    fn head(&self) -> MutexGuard<'_, Head> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The account as it is durably. Keep it as long as you like: it does not change.
+    pub fn state(&self) -> Arc<State> {
+        Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn layout(&self) -> Arc<Layout> {
+        Arc::clone(&self.layout.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whoever is told of every newly published state; replaces the one before.
+    pub fn set_listener(&self, listener: Option<Listener>) {
+        *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
+    }
+
+    /// Starts taking a message.
+    pub fn message_writer(&self) -> MessageWriter {
+        let serial = self.spool_serial.fetch_add(1, Ordering::Relaxed);
+        let path = self.dir.join(crate::layout::SPOOL_DIR).join(format!("message-{serial}"));
+        MessageWriter::new(Arc::clone(&self.env.disk), path, self.options.spool_above_bytes)
+    }
+
+    /// A reader of messages.
+    pub fn reader(self: &Arc<Self>) -> Reader {
+        Reader::new(Arc::clone(self))
+    }
+
+    /// Runs `change` on the newest state, durable or not, and queues what it did as one frame. When `change` fails, nothing
+    /// was done. The ticket waits for the sync; a transaction that changed nothing needs none.
+    ///
+    /// `ReadOnlyAfterFailure` after a failed write or sync.
+    pub fn transact<T>(self: &Arc<Self>, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<(T, Ticket)> {
+        let now = self.env.clock.now().seconds;
+        let mut head = self.head();
+        if let Some(why) = &head.closed {
+            return Err(Error::new(ErrorKind::ReadOnlyAfterFailure, why.clone()));
+        }
+        let mut transaction = Transaction::new(head.state.clone(), now, self.options.tombstone_ranges_max);
+        let value = change(&mut transaction)?;
+        let Some(finished) = transaction.finish()? else {
+            // What the caller saw may not be durable yet: the ticket is that of the last change before it.
+            return Ok((value, Ticket { log: Arc::clone(self), serial: head.serial }));
+        };
+        head.state = finished.state.clone();
+        head.serial += 1;
+        head.queue_bytes += crate::tail::frame_len(&finished);
+        head.queue.push(finished);
+        let serial = head.serial;
+        let is_too_much = head.queue_bytes > self.options.pending_bytes_max;
+        drop(head);
+        if is_too_much {
+            self.settle(serial)?;
+        }
+        Ok((value, Ticket { log: Arc::clone(self), serial }))
+    }
+
+    /// [`Log::transact`] and [`Ticket::wait`].
+    pub fn commit<T>(self: &Arc<Self>, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
+        let (value, ticket) = self.transact(change)?;
+        ticket.wait()?;
+        Ok(value)
+    }
+
+    /// Makes everything durable that is queued.
+    pub fn flush(&self) -> Result<()> {
+        let serial = self.head().serial;
+        self.settle(serial)
+    }
+
+    /// Waits until `serial` is durable; writes the queue itself when nobody else does.
+    fn settle(&self, serial: u64) -> Result<()> {
+        let mut head = self.head();
+        loop {
+            if let Some(failure) = head.failures.iter().find(|failure| (failure.first..=failure.last).contains(&serial))
+            {
+                return Err(Error::new(failure.kind, failure.details.clone()));
+            }
+            if serial <= head.settled {
+                return Ok(());
+            }
+            head = if head.is_writing {
+                self.settled.wait(head).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.write_queue(head)
+            };
+        }
+    }
+
+    /// Writes all that is queued as one batch, with the mutex free meanwhile, and publishes it.
+    fn write_queue<'a>(&'a self, mut head: MutexGuard<'a, Head>) -> MutexGuard<'a, Head> {
+        let batch = mem::take(&mut head.queue);
+        head.queue_bytes = 0;
+        let serial = head.serial;
+        let state = head.state.clone();
+        head.is_writing = true;
+        drop(head);
+
+        let result = self.write_batch(&batch);
+        if result.is_ok() {
+            *self.published.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+        }
+
+        let mut head = self.head();
+        head.is_writing = false;
+        if let Err(failure) = result {
+            self.give_up(&mut head, failure);
+            self.settled.notify_all();
+            return head;
+        }
+        head.settled = serial;
+        self.settled.notify_all();
+        // Not under the mutex: the listener may look at the log.
+        drop(head);
+        if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
+            listener(&self.state());
+        }
+        self.head()
+    }
+
+    /// Takes back everything that is not durable: the failed batch, and what was built on it meanwhile.
+    fn give_up(&self, head: &mut Head, failure: WriteFailure) {
+        if !failure.is_clean {
+            head.closed = Some(format!("a write failed earlier, the log must be opened anew: {}", failure.error));
+        }
+        let (first, last) = (head.settled + 1, head.serial);
+        // `DiskFull` promises that nothing was changed; after a part was written nobody can.
+        let kind = if failure.is_clean { failure.error.kind() } else { ErrorKind::Io };
+        head.failures.push(Failure { first, last, kind, details: failure.error.details().to_owned() });
+        if head.failures.len() > FAILURES_MAX {
+            head.failures.remove(0);
+        }
+        head.queue.clear();
+        head.queue_bytes = 0;
+        head.settled = last;
+        head.state = State::clone(&self.state());
+    }
+
+    /// Writes and syncs a batch; begins a new tail when the old one is full.
+    fn write_batch(&self, batch: &[Finished]) -> Result<(), WriteFailure> {
+        let Some(first) = batch.first() else { return Ok(()) };
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = writer.tail.as_ref().is_none_or(|tail| tail.end() >= self.options.tail_bytes_max);
+        if is_full {
+            let tail = writer.begin_tail(first.frame.number)?;
+            self.change_layout(|layout| layout.tails.push(tail));
+        }
+        writer.write(batch, first.frame.number - 1, &self.options)?;
+        drop(writer);
+        if is_full {
+            self.hold_back();
+        }
+        Ok(())
+    }
+
+    /// Gives back the prefilled space of the active tail.
+    pub(crate) fn trim_tail(&self) -> Result<()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner).trim()
+    }
+
+    /// The newest state, durable or not, and the durable one: what either refers to must stay.
+    pub(crate) fn live_states(&self) -> [State; 2] {
+        let head = self.head();
+        [head.state.clone(), State::clone(&self.state())]
+    }
+
+    /// Lets go of what can no longer be brought back, in the newest state.
+    pub(crate) fn prune(&self, time: i64) {
+        let mut head = self.head();
+        if head.is_writing || !head.queue.is_empty() || head.closed.is_some() {
+            return;
+        }
+        head.state.prune(time);
+        *self.published.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(head.state.clone());
+    }
+
+    /// Makes everything durable, writes a checkpoint, gives the file lock back. Further transactions fail. Dropping a log
+    /// without this is safe; it only makes the next opening slower.
+    pub fn close(&self) -> Result<()> {
+        let flushed = self.flush();
+        let mut head = self.head();
+        let was_closed = head.closed.replace("the log was closed".to_owned()).is_some();
+        drop(head);
+        let result = flushed.and_then(|()| if was_closed { Ok(()) } else { self.finish() });
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
+        result
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.trim_tail()?;
+        self.checkpoint()
+    }
+}

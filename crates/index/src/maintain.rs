@@ -1,0 +1,137 @@
+//! The work in the background: sealing, compaction, retention, checkpoints. One thread at a time; sessions go on.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use model::Result;
+
+use crate::check::Finding;
+use crate::layout::INDEX_DIR;
+use crate::log::Log;
+
+/// What the maintenance remembers between its steps.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// The last frame that the checkpoint covers.
+    checkpointed: u64,
+    /// End of the active tail when it was written.
+    covered_end: u64,
+    /// The last frame and the time at which nothing was found to compact.
+    looked_at: Option<(u64, i64)>,
+    /// What was wrong when the account was opened.
+    pub(crate) findings: Vec<Finding>,
+}
+
+impl Progress {
+    pub(crate) fn new(checkpointed: u64, findings: Vec<Finding>) -> Self {
+        Progress { checkpointed, covered_end: 0, looked_at: None, findings }
+    }
+}
+
+/// Dead messages are looked for at most this often, seconds.
+const COMPACTION_LOOK_SECONDS: i64 = 60;
+
+/// How much [`Log::maintain`] may do in one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes read and written, about; a step that was begun is finished.
+    pub bytes: u64,
+}
+
+/// What [`Log::maintain`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MaintainReport {
+    /// Tails sealed into segments.
+    pub sealed: u32,
+    /// Segments rewritten or merged.
+    pub compacted: u32,
+    /// Whether a checkpoint was written.
+    pub checkpointed: bool,
+    /// Bytes of files removed, less those written.
+    pub freed_bytes: i64,
+    /// There is more to do: call again soon.
+    pub is_more: bool,
+}
+
+impl Log {
+    pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.maintenance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was found damaged when the account was opened.
+    pub fn damage(&self) -> Vec<Finding> {
+        self.progress().findings.clone()
+    }
+
+    /// Seals full tails, compacts segments, forgets what is past its retention, writes a checkpoint when one is due. Sessions
+    /// go on meanwhile. Call it now and then (every few seconds) from one thread; without it the log grows but stays right.
+    pub fn maintain(&self, budget: Budget) -> Result<MaintainReport> {
+        let mut report = MaintainReport::default();
+        let mut progress = self.progress();
+        let now = self.env.clock.now().seconds;
+        let retention = i64::try_from(self.options.retention_seconds).unwrap_or(i64::MAX);
+        self.prune(now.saturating_sub(retention));
+        let mut done = 0;
+        while done < budget.bytes {
+            let Some(bytes) = self.seal_oldest()? else { break };
+            report.sealed += 1;
+            progress.looked_at = None;
+            done += bytes;
+        }
+        // Looking for dead messages reads every segment's rows: not again before something changed.
+        let frame = self.state().frame;
+        let is_due = progress.looked_at.is_none_or(|(looked_at, when)| {
+            frame > looked_at && now.saturating_sub(when) >= COMPACTION_LOOK_SECONDS
+                || now.saturating_sub(when) >= 86_400
+        });
+        while is_due && done < budget.bytes {
+            let Some((old, new)) = self.compact_one()? else {
+                progress.looked_at = Some((frame, now));
+                break;
+            };
+            report.compacted += 1;
+            report.freed_bytes += old as i64 - new as i64;
+            done += old + new;
+        }
+        report.is_more = done >= budget.bytes;
+        let is_long = self.uncovered_bytes(&progress) >= self.options.checkpoint_bytes;
+        if report.sealed > 0 || report.compacted > 0 || is_long {
+            report.checkpointed = self.checkpoint_with(&mut progress)?;
+        }
+        Ok(report)
+    }
+
+    /// Bytes that opening the account now would have to replay.
+    fn uncovered_bytes(&self, progress: &Progress) -> u64 {
+        let layout = self.layout();
+        let tails = layout.tails.iter().filter(|tail| tail.last_frame() > progress.checkpointed);
+        tails.map(|tail| tail.end()).sum::<u64>().saturating_sub(progress.covered_end)
+    }
+
+    /// Writes a checkpoint of the durable state, so that opening replays little.
+    pub fn checkpoint(&self) -> Result<()> {
+        let mut progress = self.progress();
+        self.checkpoint_with(&mut progress).map(drop)
+    }
+
+    fn checkpoint_with(&self, progress: &mut Progress) -> Result<bool> {
+        let layout = self.layout();
+        let covered_end = layout.tails.last().map_or(0, |tail| tail.end());
+        let state = self.state();
+        if state.frame <= progress.checkpointed {
+            return Ok(false);
+        }
+        crate::checkpoint::save(&self.env, &self.dir.join(INDEX_DIR), &state)?;
+        (progress.checkpointed, progress.covered_end) = (state.frame, covered_end);
+        Ok(true)
+    }
+
+    /// Seals a tail at once when too many frozen ones pile up, so that an import cannot outrun the maintenance. That it fails
+    /// does not hurt the log; the next maintenance will say why.
+    pub(crate) fn hold_back(&self) {
+        if self.layout().tails.len() > self.options.frozen_tails_max {
+            let mut progress = self.progress();
+            progress.looked_at = None;
+            let _ = self.seal_oldest();
+        }
+    }
+}

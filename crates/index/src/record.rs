@@ -1,0 +1,371 @@
+//! The events of the log: what a transaction did, as results, so that applying one twice changes nothing.
+//!
+//! Wire: a kind byte, the body's length as a varint, the body. The byte tables are in `docs/format-log.md`. An unknown
+//! kind means that a newer Mailyard wrote the log: it is refused, never skipped.
+
+use model::{DateTime, EmailId, Flags, Keyword, MailboxId, MailboxName, Uid, UidSet};
+
+use crate::codec::{Input, put_bytes, put_signed, put_varint, put_varint_wide};
+
+/// An entry as a record has it; its modseq is that of its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NewRow {
+    pub(crate) uid: Uid,
+    pub(crate) flags: Flags,
+    pub(crate) internal_date: DateTime,
+    pub(crate) save_date: i64,
+    pub(crate) size: u32,
+    pub(crate) email_id: EmailId,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    MailboxCreated {
+        id: MailboxId,
+        name: MailboxName,
+        uidvalidity: u32,
+        special_use: u16,
+    },
+    MailboxRenamed {
+        id: MailboxId,
+        name: MailboxName,
+    },
+    MailboxDeleted {
+        id: MailboxId,
+    },
+    MailboxUndeleted {
+        id: MailboxId,
+        name: MailboxName,
+    },
+    SpecialUse {
+        id: MailboxId,
+        bits: u16,
+    },
+    Subscribed {
+        name: MailboxName,
+    },
+    Unsubscribed {
+        name: MailboxName,
+    },
+    KeywordAdded {
+        mailbox: MailboxId,
+        keyword: Keyword,
+    },
+    /// The bytes follow the events of the frame, in the order of these records. Only in tails.
+    Message {
+        email_id: EmailId,
+        len: u32,
+        header_len: u32,
+        crc: u32,
+    },
+    Entries {
+        mailbox: MailboxId,
+        rows: Vec<NewRow>,
+    },
+    FlagsSet {
+        mailbox: MailboxId,
+        flags: Flags,
+        uids: UidSet,
+    },
+    Expunged {
+        mailbox: MailboxId,
+        uids: UidSet,
+    },
+    Restored {
+        mailbox: MailboxId,
+        uids: UidSet,
+    },
+    RecentFloor {
+        mailbox: MailboxId,
+        uid: u32,
+    },
+    MailboxAnnotated {
+        mailbox: MailboxId,
+        key: String,
+        value: Option<Vec<u8>>,
+    },
+    AccountAnnotated {
+        key: String,
+        value: Option<Vec<u8>>,
+    },
+    /// What compaction must not lose of a mailbox when it drops records. Only in segments.
+    MailboxCounters {
+        mailbox: MailboxId,
+        uidnext: u64,
+        highest_modseq: u64,
+    },
+}
+
+/// The kinds on disk, with their names in `docs/format-log.md`. A number never changes its meaning.
+pub(crate) const KINDS: [(u8, &str); 17] = [
+    (1, "mailbox created"),
+    (2, "mailbox renamed"),
+    (3, "mailbox deleted"),
+    (4, "mailbox undeleted"),
+    (5, "special use"),
+    (6, "subscribed"),
+    (7, "unsubscribed"),
+    (8, "keyword added"),
+    (9, "message"),
+    (10, "entries"),
+    (11, "flags set"),
+    (12, "expunged"),
+    (13, "restored"),
+    (14, "recent floor"),
+    (15, "mailbox annotated"),
+    (16, "account annotated"),
+    (17, "mailbox counters"),
+];
+
+/// Why bytes are no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadEvent {
+    /// A newer version wrote it.
+    UnknownKind(u8),
+    /// The bytes do not follow the format.
+    Malformed,
+}
+
+fn put_uids(out: &mut Vec<u8>, uids: &UidSet) {
+    put_varint(out, uids.ranges().len() as u64);
+    let mut from = 0;
+    for &(first, last) in uids.ranges() {
+        put_varint(out, u64::from(first - from));
+        put_varint(out, u64::from(last - first));
+        from = last;
+    }
+}
+
+fn uids(input: &mut Input<'_>) -> Option<UidSet> {
+    let mut set = UidSet::new();
+    let mut from = 0u32;
+    for _ in 0..input.varint()? {
+        let first = from.checked_add(input.varint32()?)?;
+        from = first.checked_add(input.varint32()?)?;
+        if first == 0 {
+            return None;
+        }
+        set.insert_range(first, from);
+    }
+    Some(set)
+}
+
+fn put_rows(out: &mut Vec<u8>, time: i64, rows: &[NewRow]) {
+    put_varint(out, rows.len() as u64);
+    let (mut uid, mut email_id) = (0u32, 0u64);
+    for row in rows {
+        put_signed(out, i64::from(row.uid.get()) - i64::from(uid));
+        put_signed(out, row.email_id.0.wrapping_sub(email_id) as i64);
+        put_varint_wide(out, row.flags.0);
+        put_signed(out, row.internal_date.unix_seconds.wrapping_sub(time));
+        put_signed(out, i64::from(row.internal_date.offset_minutes));
+        put_signed(out, row.save_date.wrapping_sub(time));
+        put_varint(out, u64::from(row.size));
+        (uid, email_id) = (row.uid.get(), row.email_id.0);
+    }
+}
+
+fn rows(input: &mut Input<'_>, time: i64) -> Option<Vec<NewRow>> {
+    let count = usize::try_from(input.varint()?).ok()?;
+    // A row has 7 bytes at least: a count that cannot be true asks for no memory.
+    let mut rows = Vec::with_capacity(count.min(input.0.len() / 7));
+    let (mut uid, mut email_id) = (0i64, 0u64);
+    for _ in 0..count {
+        uid = uid.checked_add(input.signed()?)?;
+        email_id = email_id.wrapping_add(input.signed()? as u64);
+        let flags = Flags(input.varint_wide()?);
+        let unix_seconds = time.wrapping_add(input.signed()?);
+        let offset_minutes = i16::try_from(input.signed()?).ok().filter(|zone| (-1439..=1439).contains(zone))?;
+        rows.push(NewRow {
+            uid: Uid::new(u32::try_from(uid).ok()?)?,
+            flags,
+            internal_date: DateTime { unix_seconds, offset_minutes },
+            save_date: time.wrapping_add(input.signed()?),
+            size: input.varint32()?,
+            email_id: EmailId(email_id),
+        });
+    }
+    Some(rows)
+}
+
+fn put_value(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
+    put_bytes(out, key.as_bytes());
+    out.push(u8::from(value.is_some()));
+    out.extend_from_slice(value.unwrap_or_default());
+}
+
+fn value(input: &mut Input<'_>) -> Option<(String, Option<Vec<u8>>)> {
+    let key = input.text()?.to_owned();
+    let is_there = input.u8()?;
+    let value = input.take(input.0.len())?;
+    match is_there {
+        0 if value.is_empty() => Some((key, None)),
+        1 => Some((key, Some(value.to_vec()))),
+        _ => None,
+    }
+}
+
+fn mailbox_id(input: &mut Input<'_>) -> Option<MailboxId> {
+    input.varint().map(MailboxId)
+}
+
+fn mailbox_name(input: &mut Input<'_>) -> Option<MailboxName> {
+    MailboxName::new(input.text()?).ok()
+}
+
+impl Event {
+    fn kind(&self) -> u8 {
+        match self {
+            Event::MailboxCreated { .. } => 1,
+            Event::MailboxRenamed { .. } => 2,
+            Event::MailboxDeleted { .. } => 3,
+            Event::MailboxUndeleted { .. } => 4,
+            Event::SpecialUse { .. } => 5,
+            Event::Subscribed { .. } => 6,
+            Event::Unsubscribed { .. } => 7,
+            Event::KeywordAdded { .. } => 8,
+            Event::Message { .. } => 9,
+            Event::Entries { .. } => 10,
+            Event::FlagsSet { .. } => 11,
+            Event::Expunged { .. } => 12,
+            Event::Restored { .. } => 13,
+            Event::RecentFloor { .. } => 14,
+            Event::MailboxAnnotated { .. } => 15,
+            Event::AccountAnnotated { .. } => 16,
+            Event::MailboxCounters { .. } => 17,
+        }
+    }
+
+    /// Writes the event of a frame made at `time` (seconds since 1970), to which dates are relative.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, time: i64) {
+        let mut body = Vec::new();
+        self.write_body(&mut body, time);
+        out.push(self.kind());
+        put_bytes(out, &body);
+    }
+
+    fn write_body(&self, out: &mut Vec<u8>, time: i64) {
+        match self {
+            Event::MailboxCreated { id, name, uidvalidity, special_use } => {
+                put_varint(out, id.0);
+                put_varint(out, u64::from(*uidvalidity));
+                put_varint(out, u64::from(*special_use));
+                put_bytes(out, name.as_str().as_bytes());
+            }
+            Event::MailboxRenamed { id, name } | Event::MailboxUndeleted { id, name } => {
+                put_varint(out, id.0);
+                put_bytes(out, name.as_str().as_bytes());
+            }
+            Event::MailboxDeleted { id } => put_varint(out, id.0),
+            Event::SpecialUse { id, bits } => {
+                put_varint(out, id.0);
+                put_varint(out, u64::from(*bits));
+            }
+            Event::Subscribed { name } | Event::Unsubscribed { name } => put_bytes(out, name.as_str().as_bytes()),
+            Event::KeywordAdded { mailbox, keyword } => {
+                put_varint(out, mailbox.0);
+                put_bytes(out, keyword.as_str().as_bytes());
+            }
+            Event::Message { email_id, len, header_len, crc } => {
+                put_varint(out, email_id.0);
+                put_varint(out, u64::from(*len));
+                put_varint(out, u64::from(*header_len));
+                out.extend_from_slice(&crc.to_le_bytes());
+            }
+            Event::Entries { mailbox, rows } => {
+                put_varint(out, mailbox.0);
+                put_rows(out, time, rows);
+            }
+            Event::FlagsSet { mailbox, flags, uids } => {
+                put_varint(out, mailbox.0);
+                put_varint_wide(out, flags.0);
+                put_uids(out, uids);
+            }
+            Event::Expunged { mailbox, uids } | Event::Restored { mailbox, uids } => {
+                put_varint(out, mailbox.0);
+                put_uids(out, uids);
+            }
+            Event::RecentFloor { mailbox, uid } => {
+                put_varint(out, mailbox.0);
+                put_varint(out, u64::from(*uid));
+            }
+            Event::MailboxAnnotated { mailbox, key, value } => {
+                put_varint(out, mailbox.0);
+                put_value(out, key, value.as_deref());
+            }
+            Event::AccountAnnotated { key, value } => put_value(out, key, value.as_deref()),
+            Event::MailboxCounters { mailbox, uidnext, highest_modseq } => {
+                put_varint(out, mailbox.0);
+                put_varint(out, *uidnext);
+                put_varint(out, *highest_modseq);
+            }
+        }
+    }
+
+    /// Reads one event of a frame made at `time`.
+    pub(crate) fn read(input: &mut Input<'_>, time: i64) -> Result<Event, BadEvent> {
+        let kind = input.u8().ok_or(BadEvent::Malformed)?;
+        if !KINDS.iter().any(|known| known.0 == kind) {
+            return Err(BadEvent::UnknownKind(kind));
+        }
+        let mut body = Input(input.bytes().ok_or(BadEvent::Malformed)?);
+        let event = Self::read_body(kind, &mut body, time).ok_or(BadEvent::Malformed)?;
+        if body.is_empty() { Ok(event) } else { Err(BadEvent::Malformed) }
+    }
+
+    fn read_body(kind: u8, input: &mut Input<'_>, time: i64) -> Option<Event> {
+        Some(match kind {
+            1 => {
+                let (id, uidvalidity) = (mailbox_id(input)?, input.varint32().filter(|v| *v > 0)?);
+                let special_use = u16::try_from(input.varint()?).ok()?;
+                Event::MailboxCreated { id, name: mailbox_name(input)?, uidvalidity, special_use }
+            }
+            2 => Event::MailboxRenamed { id: mailbox_id(input)?, name: mailbox_name(input)? },
+            3 => Event::MailboxDeleted { id: mailbox_id(input)? },
+            4 => Event::MailboxUndeleted { id: mailbox_id(input)?, name: mailbox_name(input)? },
+            5 => Event::SpecialUse { id: mailbox_id(input)?, bits: u16::try_from(input.varint()?).ok()? },
+            6 => Event::Subscribed { name: mailbox_name(input)? },
+            7 => Event::Unsubscribed { name: mailbox_name(input)? },
+            8 => Event::KeywordAdded { mailbox: mailbox_id(input)?, keyword: Keyword::new(input.text()?).ok()? },
+            9 => {
+                let (email_id, len) = (EmailId(input.varint()?), input.varint32()?);
+                let header_len = input.varint32().filter(|header| *header <= len)?;
+                Event::Message { email_id, len, header_len, crc: input.u32()? }
+            }
+            10 => Event::Entries { mailbox: mailbox_id(input)?, rows: rows(input, time)? },
+            11 => {
+                let (mailbox, flags) = (mailbox_id(input)?, Flags(input.varint_wide()?));
+                Event::FlagsSet { mailbox, flags, uids: uids(input)? }
+            }
+            12 => Event::Expunged { mailbox: mailbox_id(input)?, uids: uids(input)? },
+            13 => Event::Restored { mailbox: mailbox_id(input)?, uids: uids(input)? },
+            14 => Event::RecentFloor { mailbox: mailbox_id(input)?, uid: input.varint32()? },
+            15 => {
+                let mailbox = mailbox_id(input)?;
+                let (key, value) = value(input)?;
+                Event::MailboxAnnotated { mailbox, key, value }
+            }
+            16 => {
+                let (key, value) = value(input)?;
+                Event::AccountAnnotated { key, value }
+            }
+            17 => Event::MailboxCounters {
+                mailbox: mailbox_id(input)?,
+                uidnext: input.varint().filter(|uid| *uid > 0 && *uid <= 1 << 32)?,
+                highest_modseq: input.varint()?,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Reads all events of a frame.
+    pub(crate) fn read_all(bytes: &[u8], time: i64) -> Result<Vec<Event>, BadEvent> {
+        let mut input = Input(bytes);
+        let mut events = Vec::new();
+        while !input.is_empty() {
+            events.push(Event::read(&mut input, time)?);
+        }
+        Ok(events)
+    }
+}

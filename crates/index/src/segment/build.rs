@@ -1,0 +1,138 @@
+//! Writing a segment: from tails when they are sealed, from segments when they are compacted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{EmailId, Result};
+use platform::{Disk, OpenMode, parent_of};
+
+use super::column::{Codec, ColumnWriter, Output};
+use super::format::{HEAD_BYTES_MAX, SegmentRow, TRAILER_BYTES, Trailer};
+use super::{Segment, file_name};
+
+/// Raw bytes of a block of headers: about 25 messages. Larger blocks shrink more and cost more to look up one header.
+pub(crate) const HEAD_BLOCK_BYTES: u32 = 64 << 10;
+/// Raw bytes of a block of bodies.
+pub(crate) const BODY_BLOCK_BYTES: u32 = 128 << 10;
+/// Raw bytes of a block of events.
+pub(crate) const EVENT_BLOCK_BYTES: u32 = 256 << 10;
+/// zstd level of the events: they are read only to rebuild an index.
+const EVENT_LEVEL: i32 = 3;
+
+/// A message that goes into a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    pub(crate) email_id: EmailId,
+    pub(crate) len: u32,
+    pub(crate) header_len: u32,
+    pub(crate) crc: u32,
+    /// Its bytes are lost; only its row is written.
+    pub(crate) is_damaged: bool,
+}
+
+impl From<&SegmentRow> for Incoming {
+    fn from(row: &SegmentRow) -> Self {
+        let SegmentRow { email_id, len, header_len, crc, is_damaged, .. } = *row;
+        Incoming { email_id, len, header_len, crc, is_damaged }
+    }
+}
+
+/// Gives the bytes `from..to` of the message numbered `n` to the sink.
+pub(crate) type Source<'a> = dyn FnMut(usize, u64, u64, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
+
+/// What a segment will hold besides its messages.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) first_frame: u64,
+    pub(crate) last_frame: u64,
+    pub(crate) generation: u32,
+    pub(crate) chain: u32,
+    /// The ids that were given in these frames, whether or not their messages still are: from, to (excluded).
+    pub(crate) ids: (u64, u64),
+    /// In the order in which they will lie: by mailbox and UID.
+    pub(crate) messages: &'a [Incoming],
+    /// The event stream, see [`super::put_frame`].
+    pub(crate) events: &'a [u8],
+    /// zstd level of bodies, 0 for none.
+    pub(crate) body_level: i32,
+}
+
+/// Writes a segment beside its place, syncs it, moves it into place and makes that durable.
+pub(crate) fn build(disk: &Arc<dyn Disk>, log_dir: &Path, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<Segment> {
+    let path = log_dir.join(file_name(plan.first_frame, plan.last_frame, plan.generation));
+    let temporary = temporary_path(&path);
+    let file = disk.open(&temporary, OpenMode::Create)?;
+    file.set_len(0)?;
+    let mut out = Output::new(file);
+    let trailer = write(&mut out, plan, source)?;
+    out.put(&trailer.write())?;
+    out.flush()?;
+    out.file.write_at(&trailer.write(), 0)?;
+    out.file.sync_data()?;
+    disk.rename(&temporary, &path)?;
+    disk.sync_dir(parent_of(&path))?;
+    Segment::open(disk, &path)
+}
+
+/// Where a file is written before it is moved into place. What is left there is removed when the account is opened.
+pub(crate) fn temporary_path(path: &Path) -> PathBuf {
+    path.with_extension("new")
+}
+
+fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<Trailer> {
+    out.put(&[0; TRAILER_BYTES])?;
+    let mut rows = Vec::with_capacity(plan.messages.len());
+    let mut heads = ColumnWriter::new(Codec::Lz4, HEAD_BLOCK_BYTES);
+    for (n, message) in plan.messages.iter().enumerate() {
+        let head_at = heads.position();
+        let head_len = message.header_len.min(HEAD_BYTES_MAX);
+        if !message.is_damaged {
+            source(n, 0, u64::from(head_len), &mut |bytes| heads.put(out, bytes))?;
+        }
+        let Incoming { email_id, len, header_len, crc, is_damaged } = *message;
+        rows.push(SegmentRow { email_id, head_at, body_at: 0, len, header_len, head_len, crc, is_damaged });
+    }
+    let heads = heads.finish(out)?;
+    let body_codec = if plan.body_level == 0 { Codec::Raw } else { Codec::Zstd(plan.body_level) };
+    let mut bodies = ColumnWriter::new(body_codec, BODY_BLOCK_BYTES);
+    for (n, row) in rows.iter_mut().enumerate() {
+        row.body_at = bodies.position();
+        if !row.is_damaged {
+            source(n, u64::from(row.head_len), u64::from(row.len), &mut |bytes| bodies.put(out, bytes))?;
+        }
+    }
+    let bodies = bodies.finish(out)?;
+    let mut events = ColumnWriter::new(Codec::Zstd(EVENT_LEVEL), EVENT_BLOCK_BYTES);
+    events.put(out, plan.events)?;
+    let events = events.finish(out)?;
+    let rows_at = out.position();
+    let mut bytes = Vec::new();
+    for row in &rows {
+        row.write(&mut bytes);
+    }
+    out.put(&bytes)?;
+    let ids_at = out.position();
+    let (first_id, end_id) = plan.ids;
+    let mut ids = vec![0u32; (end_id - first_id) as usize];
+    for (n, row) in rows.iter().enumerate() {
+        if let Some(id) = ids.get_mut((row.email_id.0 - first_id) as usize) {
+            *id = n as u32 + 1;
+        }
+    }
+    out.put(&ids.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>())?;
+    Ok(Trailer {
+        first_frame: plan.first_frame,
+        last_frame: plan.last_frame,
+        generation: plan.generation,
+        chain: plan.chain,
+        first_id,
+        ids: ids.len() as u32,
+        rows: rows.len() as u32,
+        rows_at,
+        ids_at,
+        heads,
+        bodies,
+        events,
+        message_bytes: plan.messages.iter().map(|message| u64::from(message.len)).sum(),
+    })
+}

@@ -1,0 +1,149 @@
+//! What has left a mailbox: whole rows while they can still be brought back, UIDs and modseqs afterwards.
+//!
+//! Invariants: batches are in the order of their modseqs; at or below the floor nothing is known.
+
+use std::sync::Arc;
+
+use model::{ModSeq, UidSet};
+
+use super::chunk::Row;
+
+/// Batches that share one allocation, so that adding one copies little.
+const BATCHES_PER_BLOCK: usize = 128;
+
+/// The entries that one transaction expunged from a mailbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) modseq: ModSeq,
+    /// Seconds since 1970 UTC.
+    pub(crate) time: i64,
+    pub(crate) uids: UidSet,
+    /// The rows that can be brought back, rising by UID.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// The expunged entries of one mailbox. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    blocks: Vec<Arc<Vec<Arc<Batch>>>>,
+    /// UID ranges in all batches.
+    ranges: usize,
+    /// Expunges up to here are forgotten.
+    pub(crate) floor: ModSeq,
+}
+
+impl History {
+    pub(crate) fn batches(&self) -> impl DoubleEndedIterator<Item = &Batch> {
+        self.blocks.iter().flat_map(|block| block.iter()).map(|batch| &**batch)
+    }
+
+    /// Adds what a transaction expunged; batches come in the order of their modseqs.
+    pub(crate) fn push(&mut self, batch: Batch, ranges_max: usize) {
+        if batch.uids.is_empty() {
+            return;
+        }
+        self.ranges += batch.uids.ranges().len();
+        match self.blocks.last_mut().filter(|block| block.len() < BATCHES_PER_BLOCK) {
+            Some(block) => Arc::make_mut(block).push(Arc::new(batch)),
+            None => self.blocks.push(Arc::new(vec![Arc::new(batch)])),
+        }
+        self.forget(ranges_max);
+    }
+
+    /// Forgets the oldest batches that hold no rows until at most `ranges_max` ranges are left. Whole blocks only: which
+    /// ones does not matter to anybody, since below the floor every absent UID is reported.
+    fn forget(&mut self, ranges_max: usize) {
+        while self.ranges > ranges_max && self.blocks.len() > 1 {
+            let Some(block) = self.blocks.first().filter(|block| block.iter().all(|batch| batch.rows.is_empty()))
+            else {
+                return;
+            };
+            self.ranges -= block.iter().map(|batch| batch.uids.ranges().len()).sum::<usize>();
+            self.floor = block.last().map_or(self.floor, |batch| batch.modseq);
+            self.blocks.remove(0);
+        }
+    }
+
+    /// The UIDs expunged after `since`; `None` when that is no longer known.
+    pub(crate) fn vanished_since(&self, since: ModSeq) -> Option<UidSet> {
+        if since < self.floor {
+            return None;
+        }
+        let mut uids: Vec<(u32, u32)> = Vec::new();
+        for block in self.blocks.iter().rev() {
+            if block.last().is_none_or(|batch| batch.modseq <= since) {
+                break;
+            }
+            for batch in block.iter().filter(|batch| batch.modseq > since) {
+                uids.extend_from_slice(batch.uids.ranges());
+            }
+        }
+        // Sorted first: adding to a set in rising order costs constant time a range.
+        uids.sort_unstable();
+        let mut set = UidSet::new();
+        for (first, last) in uids {
+            set.insert_range(first, last);
+        }
+        Some(set)
+    }
+
+    /// Changes each batch that `change` says something about.
+    fn edit(&mut self, change: impl Fn(&Batch) -> Option<Batch>) {
+        for block in &mut self.blocks {
+            if block.iter().any(|batch| change(batch).is_some()) {
+                for batch in Arc::make_mut(block) {
+                    if let Some(changed) = change(batch) {
+                        *batch = Arc::new(changed);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets go of the rows that were expunged before `time`.
+    pub(crate) fn prune(&mut self, time: i64) {
+        self.edit(|batch| {
+            let old = batch.time < time && !batch.rows.is_empty();
+            old.then(|| Batch { rows: Vec::new(), ..batch.clone() })
+        });
+    }
+
+    /// Lets go of the rows of `uids`: they have been brought back.
+    pub(crate) fn restored(&mut self, uids: &UidSet) {
+        self.edit(|batch| {
+            let taken = batch.rows.iter().any(|row| uids.contains_uid(row.uid));
+            taken.then(|| {
+                let rows = batch.rows.iter().filter(|row| !uids.contains_uid(row.uid)).copied().collect();
+                Batch { rows, ..batch.clone() }
+            })
+        });
+    }
+
+    /// Takes over what a checkpoint says.
+    pub(crate) fn load(batches: Vec<Batch>, floor: ModSeq) -> Self {
+        let mut history = History { floor, ..History::default() };
+        for batch in batches {
+            history.push(batch, usize::MAX);
+        }
+        history
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_batches_are_forgotten_and_the_floor_says_so() {
+        let mut history = History::default();
+        for n in 1..=1000u32 {
+            let uids = UidSet::range(n * 2, n * 2);
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, rows: Vec::new() }, 300);
+        }
+        assert!(history.batches().count() <= 300);
+        assert!(history.floor > ModSeq(0));
+        assert_eq!(history.vanished_since(ModSeq(0)), None);
+        assert_eq!(history.vanished_since(ModSeq(998)).unwrap().to_string(), "1998,2000");
+        assert_eq!(history.vanished_since(ModSeq(1000)).unwrap().to_string(), "");
+    }
+}

@@ -1,0 +1,284 @@
+//! One mailbox as it was at one modseq: what a session holds as its view. Immutable behind an `Arc`.
+//!
+//! Invariants: the slots' summaries and `before` agree with their chunks, the totals with the slots; no slot is empty;
+//! every UID is below `uidnext`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use model::{KeywordTable, MailboxId, MailboxName, ModSeq, NumSet, SeqNum, SpecialUse, Uid, UidSet, UidValidity};
+
+use super::chunk::{Chunk, Row, Slot};
+use super::history::History;
+
+/// A mailbox at one moment: a view when somebody keeps it.
+#[derive(Clone, Debug)]
+pub struct Mailbox {
+    pub(crate) id: MailboxId,
+    pub(crate) name: MailboxName,
+    pub(crate) uidvalidity: UidValidity,
+    /// One more than the largest UID ever given; 2³² when they are used up.
+    pub(crate) uidnext: u64,
+    pub(crate) highest_modseq: ModSeq,
+    pub(crate) created: i64,
+    /// Bit n: the special use with code n.
+    pub(crate) special_use: u16,
+    pub(crate) keywords: Arc<KeywordTable>,
+    pub(crate) recent_floor: u32,
+    pub(crate) annotations: Arc<BTreeMap<String, Vec<u8>>>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) exists: u32,
+    pub(crate) unseen: u32,
+    pub(crate) deleted: u32,
+    pub(crate) octets: u64,
+    pub(crate) history: History,
+}
+
+/// An expunged entry that can still be brought back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpungedRow {
+    /// The entry as it was.
+    pub row: Row,
+    /// When it was expunged, seconds since 1970 UTC.
+    pub expunged_at: i64,
+}
+
+impl Mailbox {
+    /// Its identity: survives a rename, is never reused.
+    pub fn id(&self) -> MailboxId {
+        self.id
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &MailboxName {
+        &self.name
+    }
+
+    /// Its UIDVALIDITY (RFC 9051 §2.3.1.1): greater than that of any earlier mailbox of the account.
+    pub fn uidvalidity(&self) -> UidValidity {
+        self.uidvalidity
+    }
+
+    /// The UID that the next entry will get; `None` when all are used.
+    pub fn uidnext(&self) -> Option<Uid> {
+        u32::try_from(self.uidnext).ok().and_then(Uid::new)
+    }
+
+    /// HIGHESTMODSEQ (RFC 7162 §3.1.2.1): of the last change of any entry, expunges included.
+    pub fn highest_modseq(&self) -> ModSeq {
+        self.highest_modseq
+    }
+
+    /// When it was created, seconds since 1970 UTC.
+    pub fn created(&self) -> i64 {
+        self.created
+    }
+
+    /// What it is for (RFC 6154).
+    pub fn special_uses(&self) -> impl Iterator<Item = SpecialUse> + use<> {
+        let bits = self.special_use;
+        SpecialUse::EVERY.into_iter().filter(move |attribute| bits & (1 << attribute.code()) != 0)
+    }
+
+    /// The keywords of its entries.
+    pub fn keywords(&self) -> &KeywordTable {
+        &self.keywords
+    }
+
+    /// Entries with this UID or a larger one are \Recent to the next session that selects it (RFC 3501 §2.3.2).
+    pub fn recent_floor(&self) -> u32 {
+        self.recent_floor
+    }
+
+    /// The value kept under `key`, if any.
+    pub fn annotation(&self, key: &str) -> Option<&[u8]> {
+        self.annotations.get(key).map(Vec::as_slice)
+    }
+
+    /// Number of entries.
+    pub fn exists(&self) -> u32 {
+        self.exists
+    }
+
+    /// Entries without \Seen.
+    pub fn unseen(&self) -> u32 {
+        self.unseen
+    }
+
+    /// Entries with \Deleted.
+    pub fn deleted(&self) -> u32 {
+        self.deleted
+    }
+
+    /// The sum of the entries' sizes (RFC 8438 STATUS=SIZE), octets.
+    pub fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// The same mailbox without any entry: what is left of a view of a mailbox that was deleted.
+    pub fn emptied(&self) -> Mailbox {
+        let mut mailbox = Mailbox { slots: Vec::new(), ..self.clone() };
+        mailbox.recount();
+        mailbox
+    }
+
+    /// The first entry without \Seen. Reads one chunk at most.
+    pub fn first_unseen(&self) -> Option<(SeqNum, Row)> {
+        let slot = self.slots.iter().find(|slot| slot.summary.unseen > 0)?;
+        let index = (0..slot.chunk.len()).find(|index| !slot.chunk.row(*index).flags.has(model::SystemFlag::Seen))?;
+        self.row(slot.before + index as u32 + 1).map(|row| (seq_num(slot.before + index as u32), row))
+    }
+
+    /// The slot of the entry at position `at` (from 0), and its index there.
+    fn slot_at(&self, at: u32) -> Option<(&Slot, usize)> {
+        let slot = self.slots.partition_point(|slot| slot.before <= at).checked_sub(1)?;
+        let slot = self.slots.get(slot)?;
+        let index = at - slot.before;
+        (index < slot.summary.rows).then_some((slot, index as usize))
+    }
+
+    /// Where `uid` is or would be: the slot's number, and the row's index in it.
+    pub(crate) fn find(&self, uid: u32) -> (usize, usize) {
+        let slot = self.slots.partition_point(|slot| slot.summary.uid_last < uid);
+        (slot, self.slots.get(slot).map_or(0, |slot| slot.chunk.lower_bound(uid)))
+    }
+
+    /// The entry with this sequence number (from 1).
+    pub fn row(&self, seq: u32) -> Option<Row> {
+        let (slot, index) = self.slot_at(seq.checked_sub(1)?)?;
+        Some(slot.chunk.row(index))
+    }
+
+    /// The UID of a sequence number (from 1).
+    pub fn uid_of(&self, seq: u32) -> Option<Uid> {
+        let (slot, index) = self.slot_at(seq.checked_sub(1)?)?;
+        Uid::new(slot.chunk.uid(index))
+    }
+
+    /// The entry with this UID, and its sequence number.
+    pub fn row_of(&self, uid: Uid) -> Option<(SeqNum, Row)> {
+        let (slot, index) = self.find(uid.get());
+        let slot = self.slots.get(slot)?;
+        (slot.chunk.uid(index) == uid.get()).then(|| (seq_num(slot.before + index as u32), slot.chunk.row(index)))
+    }
+
+    /// The sequence number of a UID.
+    pub fn seq_of(&self, uid: Uid) -> Option<SeqNum> {
+        let (slot, index) = self.find(uid.get());
+        let slot = self.slots.get(slot)?;
+        (slot.chunk.uid(index) == uid.get()).then(|| seq_num(slot.before + index as u32))
+    }
+
+    /// Entries with a UID below `uid`: the position (from 0) of `uid`, if it is there.
+    pub fn count_below(&self, uid: u32) -> u32 {
+        let (slot, index) = self.find(uid);
+        self.slots.get(slot).map_or(self.exists, |slot| slot.before + index as u32)
+    }
+
+    /// The entries at these positions (from 0: sequence number minus one), with their sequence numbers. No allocation a row.
+    pub fn rows(&self, positions: Range<u32>) -> Rows<'_> {
+        let at = positions.start.min(self.exists);
+        let end = positions.end.min(self.exists);
+        let slot = self.slots.partition_point(|slot| slot.before <= at).saturating_sub(1);
+        Rows { mailbox: self, slot, at, end }
+    }
+
+    /// All entries.
+    pub fn all_rows(&self) -> Rows<'_> {
+        self.rows(0..self.exists)
+    }
+
+    /// The entries with a UID of `uids`, rising.
+    pub fn rows_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (SeqNum, Row)> + 'a {
+        uids.ranges().iter().flat_map(|&(first, last)| {
+            let end = last.checked_add(1).map_or(self.exists, |after| self.count_below(after));
+            self.rows(self.count_below(first)..end)
+        })
+    }
+
+    /// The UIDs of a set of sequence numbers; numbers beyond the last entry are left out.
+    pub fn uids_of(&self, seqs: &NumSet) -> UidSet {
+        let mut uids = UidSet::new();
+        for &(first, last) in seqs.ranges() {
+            for (_, row) in self.rows(first - 1..last) {
+                uids.insert(row.uid.get());
+            }
+        }
+        uids
+    }
+
+    /// The UIDs of `uids` that exist here.
+    pub fn existing(&self, uids: &UidSet) -> UidSet {
+        self.rows_of(uids).map(|(_, row)| row.uid).collect()
+    }
+
+    /// The entries whose modseq is greater than `since` (RFC 7162 §3.1.4.1 CHANGEDSINCE), rising by UID. Chunks without
+    /// such an entry are not read.
+    pub fn changed_since(&self, since: ModSeq) -> impl Iterator<Item = (SeqNum, Row)> + '_ {
+        self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0).flat_map(move |slot| {
+            let changed = (0..slot.chunk.len()).filter(move |index| slot.chunk.modseq_number(*index) > since.0);
+            changed.map(|index| (seq_num(slot.before + index as u32), slot.chunk.row(index)))
+        })
+    }
+
+    /// The UIDs expunged after `since`: the answer to VANISHED (EARLIER). When that is no longer known exactly, every UID
+    /// below UIDNEXT that is not here, which RFC 7162 §3.2.5.2 allows.
+    pub fn vanished_since(&self, since: ModSeq) -> UidSet {
+        self.history.vanished_since(since).unwrap_or_else(|| {
+            let used = UidSet::range(1, u32::try_from(self.uidnext - 1).unwrap_or(u32::MAX));
+            let here: UidSet = self.all_rows().map(|(_, row)| row.uid).collect();
+            if self.uidnext > 1 { used.difference(&here) } else { UidSet::new() }
+        })
+    }
+
+    /// The expunged entries that can be brought back: those expunged at `since` (seconds since 1970) or later, in the
+    /// order of their expunging.
+    pub fn expunged_since(&self, since: i64) -> impl Iterator<Item = ExpungedRow> + '_ {
+        let batches = self.history.batches().filter(move |batch| batch.time >= since);
+        batches.flat_map(|batch| batch.rows.iter().map(|row| ExpungedRow { row: *row, expunged_at: batch.time }))
+    }
+
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
+        self.slots.iter().map(|slot| &*slot.chunk)
+    }
+}
+
+/// The sequence number of a position (from 0).
+pub(crate) fn seq_num(position: u32) -> SeqNum {
+    SeqNum::new(position + 1).expect("a position is below the 2³²-1 entries that a mailbox can have")
+}
+
+/// Entries with their sequence numbers; see [`Mailbox::rows`].
+#[derive(Clone, Debug)]
+pub struct Rows<'a> {
+    mailbox: &'a Mailbox,
+    slot: usize,
+    at: u32,
+    end: u32,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = (SeqNum, Row);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.end {
+            return None;
+        }
+        let mut slot = self.mailbox.slots.get(self.slot)?;
+        if self.at - slot.before >= slot.summary.rows {
+            self.slot += 1;
+            slot = self.mailbox.slots.get(self.slot)?;
+        }
+        let row = slot.chunk.row((self.at - slot.before) as usize);
+        self.at += 1;
+        Some((seq_num(self.at - 1), row))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end.saturating_sub(self.at) as usize;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Rows<'_> {}

@@ -1,0 +1,121 @@
+//! The account as it is: mailboxes, names, subscriptions. Values, no I/O; a clone is cheap and never changes.
+//!
+//! [`State`] changes only by applying records ([`crate::record::Event`]), both when a transaction makes them and when the
+//! log is replayed, so that the two can never disagree.
+
+mod apply;
+mod change;
+mod chunk;
+mod diff;
+mod history;
+mod mailbox;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use model::{MailboxId, MailboxName, ModSeq};
+
+pub(crate) use apply::{Frame, chain};
+pub(crate) use chunk::{CHUNK_ROWS_MAX, COLUMNS, Chunk, ROW_BYTES, Slot, Summary};
+pub(crate) use history::{Batch, History};
+
+pub use chunk::Row;
+pub use diff::Changes;
+pub use mailbox::{ExpungedRow, Mailbox, Rows};
+
+/// A mailbox that was deleted and whose messages can still be brought back.
+#[derive(Clone, Debug)]
+pub struct DeletedMailbox {
+    /// The mailbox as it was.
+    pub mailbox: Arc<Mailbox>,
+    /// When it was deleted, seconds since 1970 UTC.
+    pub deleted_at: i64,
+}
+
+/// An account at one moment. Published states hold only what is durable.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) mailboxes: Arc<BTreeMap<MailboxId, Arc<Mailbox>>>,
+    pub(crate) names: Arc<BTreeMap<MailboxName, MailboxId>>,
+    pub(crate) deleted: Arc<BTreeMap<MailboxId, DeletedMailbox>>,
+    pub(crate) subscriptions: Arc<BTreeSet<MailboxName>>,
+    pub(crate) annotations: Arc<BTreeMap<String, Vec<u8>>>,
+    /// The modseq of the last transaction.
+    pub(crate) modseq: ModSeq,
+    pub(crate) email_id_next: u64,
+    pub(crate) mailbox_id_next: u64,
+    /// The largest UIDVALIDITY ever given.
+    pub(crate) uidvalidity_last: u32,
+    /// The number of the last frame that is in here.
+    pub(crate) frame: u64,
+    /// A checksum chained over the frames so far: tells this history from another one with the same numbers.
+    pub(crate) chain: u32,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State {
+            mailboxes: Arc::default(),
+            names: Arc::default(),
+            deleted: Arc::default(),
+            subscriptions: Arc::default(),
+            annotations: Arc::default(),
+            modseq: ModSeq(0),
+            email_id_next: 1,
+            mailbox_id_next: 1,
+            uidvalidity_last: 0,
+            frame: 0,
+            chain: 0,
+        }
+    }
+}
+
+impl State {
+    /// All mailboxes, by name.
+    pub fn mailboxes(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
+        self.names.values().filter_map(|id| self.mailboxes.get(id))
+    }
+
+    /// How many mailboxes there are.
+    pub fn mailbox_count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// The mailbox with this identity.
+    pub fn mailbox(&self, id: MailboxId) -> Option<&Arc<Mailbox>> {
+        self.mailboxes.get(&id)
+    }
+
+    /// The mailbox with this name.
+    pub fn mailbox_named(&self, name: &MailboxName) -> Option<&Arc<Mailbox>> {
+        self.names.get(name).and_then(|id| self.mailboxes.get(id))
+    }
+
+    /// The mailboxes below `name`, at any depth, by name.
+    pub fn mailboxes_below<'a>(&'a self, name: &'a MailboxName) -> impl Iterator<Item = &'a Arc<Mailbox>> + 'a {
+        // Not simply the names that follow: `a.b` sorts between `a` and `a/b`.
+        let from = self.names.range(name.clone()..);
+        let prefixed = from.take_while(|(other, _)| other.as_str().starts_with(name.as_str()));
+        prefixed.filter(|(other, _)| other.is_below(name)).filter_map(|(_, id)| self.mailboxes.get(id))
+    }
+
+    /// The subscribed names; some may belong to no mailbox (RFC 9051 §6.3.7).
+    pub fn subscriptions(&self) -> &BTreeSet<MailboxName> {
+        &self.subscriptions
+    }
+
+    /// Mailboxes that were deleted and can still be brought back.
+    pub fn deleted_mailboxes(&self) -> impl Iterator<Item = &DeletedMailbox> {
+        self.deleted.values()
+    }
+
+    /// The value that the account keeps under `key`, if any.
+    pub fn annotation(&self, key: &str) -> Option<&[u8]> {
+        self.annotations.get(key).map(Vec::as_slice)
+    }
+
+    /// The modseq of the last change anywhere in the account.
+    pub fn modseq(&self) -> ModSeq {
+        self.modseq
+    }
+}

@@ -1,0 +1,68 @@
+//! COPY and MOVE (RFC 9051 §6.4.7, §6.4.8; RFC 4315 §3; RFC 6851).
+
+use imap_proto::{MailboxArg, SequenceSet};
+use model::{MailboxId, UidSet};
+use store::{Account, Copied};
+
+use crate::Output;
+use crate::imap::reply::{Done, Started, Stop};
+use crate::imap::state::Session;
+use crate::imap::status::try_create;
+
+/// COPY. COPYUID is in the tagged response.
+pub(crate) fn copy(session: &mut Session, uid: bool, set: &SequenceSet, to: &MailboxArg) -> Started {
+    let (account, to) = destination(session, to)?;
+    let selected = session.selected()?;
+    let uids = selected.uids(set, uid)?;
+    let copied = account.copy(selected.mailbox, &uids, to)?;
+    match copyuid(&copied) {
+        Some(code) => Ok(Done::ok("Copied").with_code(code).into()),
+        None => nothing(uid, &uids),
+    }
+}
+
+/// MOVE. COPYUID is in an untagged OK, before the expunges (RFC 6851 §4.3).
+pub(crate) fn move_messages(
+    session: &mut Session,
+    uid: bool,
+    set: &SequenceSet,
+    to: &MailboxArg,
+    out: &mut Output,
+) -> Started {
+    session.selected_for_writing()?;
+    let (account, to) = destination(session, to)?;
+    let selected = session.selected()?;
+    let uids = selected.uids(set, uid)?;
+    let copied = account.move_entries(selected.mailbox, &uids, to)?;
+    let Some(code) = copyuid(&copied) else { return nothing(uid, &uids) };
+    out.push_fmt(format_args!("* OK [{code}] Moved\r\n"));
+    let done = Done::ok("Moved");
+    // RFC 7162 §3.2.7 by way of RFC 6851 §4.4.
+    Ok(if session.enabled.qresync { done.with_highest_modseq() } else { done }.into())
+}
+
+fn destination(session: &mut Session, to: &MailboxArg) -> Result<(std::sync::Arc<Account>, MailboxId), Stop> {
+    session.selected()?;
+    let account = session.account()?;
+    let to = account.mailbox(&to.decode(session.name_encoding())?).map_err(try_create)?;
+    Ok((account, to))
+}
+
+/// `COPYUID uidvalidity source destination`; `None` when nothing was copied (RFC 4315 §3).
+///
+/// The two sets correspond number by number, so both are written in the order of the sources. Destination UIDs are handed out in that
+/// order, which makes both rise.
+fn copyuid(copied: &Copied) -> Option<String> {
+    let sources: UidSet = copied.uids.iter().map(|(source, _)| *source).collect();
+    let destinations: UidSet = copied.uids.iter().map(|(_, destination)| *destination).collect();
+    (!sources.is_empty()).then(|| format!("COPYUID {} {sources} {destinations}", copied.uid_validity))
+}
+
+/// UIDs that are not there are no error (RFC 9051 §6.4.9); sequence numbers that were there when the client looked are.
+fn nothing(uid: bool, wanted: &UidSet) -> Started {
+    if uid || wanted.is_empty() {
+        Ok(Done::ok("There was nothing to do").into())
+    } else {
+        Err(Done::no("The messages were expunged").with_code("EXPUNGEISSUED").into())
+    }
+}

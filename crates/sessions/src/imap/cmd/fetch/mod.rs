@@ -1,0 +1,400 @@
+//! FETCH and UID FETCH (RFC 9051 §6.4.5): which items of which messages, pulled piece by piece.
+//!
+//! Invariants:
+//! * A response that has left is finished, or the connection ends: an announced literal always gets its octets.
+//! * What is held is bounded whatever the size of a message: a piece of a literal ([`PIECE_BYTES`]), and sections that are small
+//!   enough to be sent whole ([`WHOLE_BYTES_MAX`]).
+//! * Damage is confined to the message that it hit: its response is left out, the others are sent, and the command ends with NO.
+//! * `\Seen` is durable before the octets that set it are sent.
+
+mod binary;
+mod item;
+mod line;
+mod section;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use imap_proto::PartialRange;
+use imap_proto::command::{Fetch, FetchAtt};
+use model::{EmailId, Error, Flags, ModSeq, NumSet, SeqNum, SystemFlag, Uid, UidSet};
+use store::{Account, Entry, FlagNames, Reader, StoreFlags, StoreMode, View};
+
+use crate::Output;
+use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
+use crate::imap::state::{Selected, Session};
+use crate::imap::updates::{Silent, vanished_line};
+use crate::imap::write::FlagsLine;
+use binary::Decoded;
+use item::Item;
+use line::FlagsText;
+
+/// A piece of a literal that is streamed, octets.
+const PIECE_BYTES: u64 = 64 * 1024;
+/// Sections up to this size are read whole before they are announced, so that damage can still be told in a NO.
+const WHOLE_BYTES_MAX: u64 = 256 * 1024;
+/// For how many messages `\Seen` is set with one change of the log.
+const SEEN_BATCH: usize = 256;
+/// UID ranges in one VANISHED line.
+const VANISHED_RANGES: usize = 500;
+
+pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> Started {
+    let account = session.account()?;
+    session.selected()?;
+    let wants_modseq = command.modifiers.changed_since.is_some();
+    if wants_modseq || command.items.contains(&FetchAtt::ModSeq) {
+        // RFC 7162 §3.1: CONDSTORE enabling commands.
+        session.enable_condstore(out);
+    }
+    if command.modifiers.vanished && !(command.uid && wants_modseq && session.enabled.qresync) {
+        // RFC 7162 §3.2.6
+        return Err(Done::bad("VANISHED needs UID FETCH, CHANGEDSINCE, and QRESYNC enabled").into());
+    }
+    let utf8 = session.utf8();
+    let qresync = session.enabled.qresync;
+    let recent_from = session.recent_from();
+    let selected = session.selected()?;
+    let mut seqs = selected.seqs(&command.set, command.uid)?;
+    if let Some(since) = command.modifiers.changed_since {
+        seqs = changed_since(&selected.view, &seqs, since);
+        if command.modifiers.vanished {
+            let last = selected.view.uid_next().map_or(Uid::LAST.get(), |next| next.get() - 1);
+            let known = command.set.resolve(last);
+            // An entry that the client has not been told is gone is still in the view, and no earlier one.
+            let gone = account.vanished_since(selected.mailbox, since, &known)?;
+            let gone = gone.difference(&selected.view.uids_of(&NumSet::range(1, selected.view.exists())));
+            for ranges in gone.ranges().chunks(VANISHED_RANGES) {
+                vanished_line(out, ranges, true);
+            }
+        }
+    }
+    if let Some(range) = command.modifiers.partial {
+        seqs = partial(&seqs, range);
+    }
+
+    let mut items: Vec<Item> = command.items.iter().map(item::plan).collect();
+    if command.uid && !items.contains(&Item::Uid) {
+        items.insert(0, Item::Uid);
+    }
+    // RFC 7162 §3.1.4.1: CHANGEDSINCE asks for MODSEQ; §3.2.4: after QRESYNC it goes with FLAGS.
+    let implied = wants_modseq || qresync && items.contains(&Item::Flags);
+    if implied && !items.contains(&Item::ModSeq) {
+        items.push(Item::ModSeq);
+    }
+    let sets_seen = !selected.read_only && items.iter().any(Item::sets_seen);
+    let run = FetchRun {
+        before: sets_seen.then(|| selected.view.clone()),
+        line: FlagsLine { recent_from, ..session.unsolicited_flags() },
+        reader: account.reader(),
+        account,
+        items,
+        utf8,
+        flags: FlagsText::default(),
+        cursor: Cursor::default(),
+        seqs,
+        current: None,
+        seen_up_to: 0,
+        newly_seen: UidSet::new(),
+        newly_seen_modseq: ModSeq::default(),
+        damage: None,
+    };
+    Ok(Reply::Running(Box::new(run)))
+}
+
+/// Those of `seqs` that changed after `since` (RFC 7162 §3.1.4.1).
+fn changed_since(view: &View, seqs: &NumSet, since: ModSeq) -> NumSet {
+    let mut changed = NumSet::new();
+    if view.highest_modseq() <= since {
+        return changed;
+    }
+    for &(first, last) in seqs.ranges() {
+        changed.extend(view.rows(first..=last).filter(|entry| entry.modseq > since).map(|entry| entry.seq.get()));
+    }
+    changed
+}
+
+/// Those at the given positions (RFC 9394 §3.3): the lowest UID is the first.
+pub(super) fn partial(seqs: &NumSet, range: PartialRange) -> NumSet {
+    let total = seqs.len();
+    let (first, last) = match range {
+        PartialRange::FromFirst(a, b) => (u64::from(a.min(b).get()) - 1, u64::from(a.max(b).get())),
+        PartialRange::FromLast(a, b) => {
+            (total.saturating_sub(u64::from(a.max(b).get())), (total + 1).saturating_sub(u64::from(a.min(b).get())))
+        }
+    };
+    let (mut chosen, mut position) = (NumSet::new(), 0u64);
+    for &(low, high) in seqs.ranges() {
+        let count = u64::from(high - low) + 1;
+        let (from, to) = (first.max(position), last.min(position + count));
+        if from < to {
+            chosen.insert_range(low + (from - position) as u32, low + (to - 1 - position) as u32);
+        }
+        position += count;
+    }
+    chosen
+}
+
+/// A FETCH that is under way.
+struct FetchRun {
+    account: Arc<Account>,
+    reader: Reader,
+    items: Vec<Item>,
+    /// Whether quoted strings may hold UTF-8.
+    utf8: bool,
+    /// What unasked-for flags are told with.
+    line: FlagsLine,
+    flags: FlagsText,
+    seqs: NumSet,
+    cursor: Cursor,
+    current: Option<Current>,
+    /// The view as it was at the start, when `\Seen` is to be set.
+    before: Option<View>,
+    /// Up to which sequence number `\Seen` has been set.
+    seen_up_to: u32,
+    newly_seen: UidSet,
+    newly_seen_modseq: ModSeq,
+    /// The first damage that was met.
+    damage: Option<Stop>,
+}
+
+impl Running for FetchRun {
+    fn pull(&mut self, session: &mut Session, out: &mut Output) -> Result<Progress, Stop> {
+        let selected = session.selected()?;
+        while !out.is_full() {
+            if self.current.is_none() && !self.begin_next(selected, out)? {
+                return self.finish(selected).map(Progress::Done);
+            }
+            self.go_on(&selected.view, out)?;
+        }
+        // What is in the buffer now will have left when we are called again.
+        if let Some(current) = &mut self.current {
+            current.begins_at = None;
+        }
+        Ok(Progress::More)
+    }
+}
+
+/// The message whose response is being sent.
+struct Current {
+    entry: Entry,
+    /// The next item.
+    item: usize,
+    /// Whether an item stands in the response already, so that a space goes before the next.
+    any_written: bool,
+    /// Octets of an announced literal that are still to be sent.
+    stream: Option<Stream>,
+    /// Where the response begins in the output; `None` once some of it may have left and it cannot be taken back.
+    begins_at: Option<usize>,
+}
+
+/// Octets of a literal that was announced.
+enum Stream {
+    Raw(EmailId, Range<u64>),
+    Decoded(Box<Decoded>),
+}
+
+impl FetchRun {
+    /// The next message; false when there is none.
+    fn begin_next(&mut self, selected: &Selected, out: &mut Output) -> Result<bool, Stop> {
+        let mut entry = loop {
+            let Some(seq) = self.cursor.next_in(&self.seqs) else { return Ok(false) };
+            if let Some(entry) = SeqNum::new(seq).and_then(|seq| selected.view.entry(seq)) {
+                break entry;
+            }
+        };
+        if self.before.is_some() && entry.seq.get() > self.seen_up_to {
+            self.set_seen(&selected.view, entry.seq)?;
+        }
+        if self.newly_seen.contains_uid(entry.uid) {
+            // The view has not moved; what the client is told is what was stored.
+            entry.flags = entry.flags.with(Flags::system(SystemFlag::Seen));
+            entry.modseq = entry.modseq.max(self.newly_seen_modseq);
+        }
+        let begins_at = Some(out.pending().len());
+        line::begin(out.bytes_mut(), entry.seq);
+        self.current = Some(Current { entry, item: 0, any_written: false, stream: None, begins_at });
+        Ok(true)
+    }
+
+    /// Sets `\Seen` on the next messages to be sent, `first` and those after it.
+    fn set_seen(&mut self, view: &View, first: SeqNum) -> Result<(), Stop> {
+        let mut ahead = self.cursor;
+        let mut uids = UidSet::new();
+        let mut next = Some(first.get());
+        for _ in 0..SEEN_BATCH {
+            let Some(seq) = next else { break };
+            if let Some(entry) = SeqNum::new(seq).and_then(|seq| view.entry(seq))
+                && !entry.flags.has(SystemFlag::Seen)
+            {
+                uids.insert(entry.uid.get());
+            }
+            self.seen_up_to = seq;
+            next = ahead.next_in(&self.seqs);
+        }
+        if uids.is_empty() {
+            return Ok(());
+        }
+        let request = StoreFlags {
+            mode: StoreMode::Add,
+            flags: FlagNames { system: vec![SystemFlag::Seen], keywords: Vec::new() },
+            unchanged_since: None,
+        };
+        let stored = self.account.store_flags(view.mailbox(), &uids, &request)?;
+        if let Some(modseq) = stored.modseq {
+            self.newly_seen = self.newly_seen.union(&stored.changed);
+            self.newly_seen_modseq = modseq;
+        }
+        Ok(())
+    }
+
+    /// One piece of a literal, one item, or the end of the current response.
+    fn go_on(&mut self, view: &View, out: &mut Output) -> Result<(), Stop> {
+        let Some(current) = &mut self.current else { return Ok(()) };
+        if let Some(stream) = &mut current.stream {
+            let sent = match stream {
+                Stream::Raw(id, range) => send_piece(&mut self.reader, *id, range, out),
+                Stream::Decoded(decoded) => decoded.send_piece(&mut self.reader, out),
+            };
+            // The octets of a literal are announced and cannot be had: no answer can be given any more.
+            if sent.map_err(Stop::Broken)? {
+                current.stream = None;
+            }
+            return Ok(());
+        }
+        let Some(item) = self.items.get(current.item) else {
+            let (entry, any_written) = (current.entry, current.any_written);
+            if self.newly_seen.contains_uid(entry.uid) {
+                self.tell_seen(view, &entry, any_written, out);
+            }
+            out.push(b")\r\n");
+            self.current = None;
+            return Ok(());
+        };
+        let item_begins_at = out.pending().len();
+        if current.any_written {
+            out.push(b" ");
+        }
+        current.item += 1;
+        let written = match item {
+            Item::Flags => {
+                self.flags.write(view, &current.entry, self.line.recent_from, out.bytes_mut());
+                Ok(None)
+            }
+            _ => item::write(item, &current.entry, &mut self.reader, self.utf8, out),
+        };
+        match written {
+            Ok(stream) => {
+                current.stream = stream;
+                current.any_written = true;
+            }
+            Err(stop) => {
+                // The whole response is left out, or just the item when some of the response has left already.
+                out.truncate_pending(current.begins_at.unwrap_or(item_begins_at));
+                if current.begins_at.is_some() {
+                    self.current = None;
+                }
+                self.damage.get_or_insert(stop);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a change of `\Seen` brings into the response, as far as the client has not asked for it anyway (RFC 9051 §6.4.5; with
+    /// UID and MODSEQ by RFC 7162 §3.1 and §3.2.4).
+    fn tell_seen(&mut self, view: &View, entry: &Entry, any_written: bool, out: &mut Output) {
+        let mut any_written = any_written;
+        for item in [Item::Uid, Item::Flags, Item::ModSeq] {
+            let wanted = match item {
+                Item::Uid => self.line.uid,
+                Item::ModSeq => self.line.modseq,
+                _ => true,
+            };
+            if !wanted || self.items.contains(&item) {
+                continue;
+            }
+            if any_written {
+                out.push(b" ");
+            }
+            any_written = true;
+            match item {
+                Item::Uid => line::uid(out.bytes_mut(), entry.uid),
+                Item::ModSeq => line::modseq(out.bytes_mut(), entry.modseq),
+                _ => self.flags.write(view, entry, self.line.recent_from, out.bytes_mut()),
+            }
+        }
+    }
+
+    fn finish(&mut self, selected: &mut Selected) -> Result<Done, Stop> {
+        if let Some(before) = self.before.take()
+            && !self.newly_seen.is_empty()
+        {
+            // The client knows these flags already.
+            let names = FlagNames { system: vec![SystemFlag::Seen], keywords: Vec::new() };
+            let uids = std::mem::take(&mut self.newly_seen);
+            selected.own.silent = Some(Silent { before, uids, mode: StoreMode::Add, names, modseq_known: true });
+        }
+        match self.damage.take() {
+            Some(stop) => Err(stop),
+            None => Ok(Done::ok("Fetched")),
+        }
+    }
+}
+
+/// Sends the next piece of `range`; `true` when that was the last.
+fn send_piece(reader: &mut Reader, id: EmailId, range: &mut Range<u64>, out: &mut Output) -> Result<bool, Error> {
+    let end = range.end.min(range.start.saturating_add(PIECE_BYTES));
+    reader.read(id, range.start..end, out.bytes_mut())?;
+    range.start = end;
+    Ok(range.is_empty())
+}
+
+/// A position in a [`NumSet`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Cursor {
+    range: usize,
+    taken: u32,
+}
+
+impl Cursor {
+    fn next_in(&mut self, set: &NumSet) -> Option<u32> {
+        let &(first, last) = set.ranges().get(self.range)?;
+        let number = first.checked_add(self.taken)?;
+        if number == last {
+            *self = Cursor { range: self.range + 1, taken: 0 };
+        } else {
+            self.taken += 1;
+        }
+        Some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+
+    #[test]
+    fn partials_count_from_either_end() {
+        let mut set = NumSet::range(11, 14);
+        set.insert_range(21, 23);
+        let n = |n| NonZeroU32::new(n).unwrap();
+        let pick = |range| partial(&set, range).to_string();
+        assert_eq!(pick(PartialRange::FromFirst(n(1), n(2))), "11:12");
+        assert_eq!(pick(PartialRange::FromFirst(n(5), n(3))), "13:14,21");
+        assert_eq!(pick(PartialRange::FromFirst(n(8), n(9))), "");
+        assert_eq!(pick(PartialRange::FromLast(n(1), n(2))), "22:23");
+        assert_eq!(pick(PartialRange::FromLast(n(7), n(100))), "11");
+        assert_eq!(pick(PartialRange::FromLast(n(8), n(100))), "");
+    }
+
+    #[test]
+    fn the_cursor_visits_every_number() {
+        let mut set = NumSet::range(2, 4);
+        set.insert(9);
+        set.insert_range(u32::MAX - 1, u32::MAX);
+        let mut cursor = Cursor::default();
+        let visited: Vec<u32> = std::iter::from_fn(|| cursor.next_in(&set)).collect();
+        assert_eq!(visited, [2, 3, 4, 9, u32::MAX - 1, u32::MAX]);
+    }
+}

@@ -1,0 +1,215 @@
+//! Untagged responses about what has changed in the selected mailbox (RFC 9051 §7.5, §5.2; RFC 7162 §3.2.10), in pieces.
+//!
+//! Invariant: the client's numbering and the view's are the same after every complete run, and the view moves nowhere else. When
+//! expunges are not allowed (RFC 9051 §7.5.1) the view keeps them, and a later run reports them.
+
+use std::collections::VecDeque;
+
+use imap_proto::encode::number;
+use model::{Flags, NumSet, UidSet};
+use store::{Changes, FlagNames, StoreMode, View};
+
+use super::state::{Selected, Session};
+use super::write::{self, FlagsLine};
+use crate::Output;
+
+/// Flags that this session changed with STORE `.SILENT`: no news to the client, unless somebody else changed them too.
+pub(crate) struct Silent {
+    /// The view as it was before.
+    pub before: View,
+    /// The entries that were changed.
+    pub uids: UidSet,
+    /// How.
+    pub mode: StoreMode,
+    /// With which flags.
+    pub names: FlagNames,
+    /// Whether the client knows the new modseq too (FETCH has told it).
+    pub modseq_known: bool,
+}
+
+/// A run that reports changes.
+#[derive(Default)]
+pub(crate) struct Updates {
+    /// EXPUNGE responses still to come, by the old sequence numbers, rising; they are sent from the last to the first, so that
+    /// each number is right when it is read.
+    expunged: Vec<(u32, u32)>,
+    /// UIDs still to come in VANISHED responses, rising; sent from the last to the first.
+    vanished: Vec<(u32, u32)>,
+    /// What comes between the expunges and the flags.
+    middle: Option<Middle>,
+    /// Flags still to come, sequence numbers of the new view.
+    flags: Flagged,
+}
+
+#[derive(Default)]
+struct Middle {
+    exists: bool,
+    keywords: bool,
+    gone: bool,
+}
+
+/// FETCH responses for a set of entries.
+#[derive(Default)]
+struct Flagged {
+    seqs: VecDeque<(u32, u32)>,
+    /// Of these only the MODSEQ is said, or nothing at all to a client that is not CONDSTORE-aware.
+    silent: UidSet,
+    /// The client knows the MODSEQ of the silent ones too.
+    modseq_known: bool,
+    /// Whether the UID is said whatever the client has enabled.
+    uid: bool,
+}
+
+/// UID ranges in one VANISHED line.
+const RANGES_PER_LINE: usize = 500;
+
+impl Updates {
+    /// Moves the view to the present. `None` when no mailbox is selected or nothing is to be said.
+    pub fn new(session: &mut Session, expunges: bool) -> Option<Self> {
+        let qresync = session.enabled.qresync;
+        let selected = session.selected.as_mut()?;
+        let own = std::mem::take(&mut selected.own);
+        let changes = if selected.view.has_news() { selected.view.advance(expunges) } else { Changes::default() };
+        let modseq_known = own.silent.as_ref().is_some_and(|silent| silent.modseq_known);
+        let silent = own.silent.map(|silent| as_expected(selected, silent)).unwrap_or_default();
+        let flagged = changes.flags_changed.union(&own.report);
+        let gone = changes.mailbox_deleted && !std::mem::replace(&mut selected.told_gone, true);
+        if changes.is_empty() && flagged.is_empty() && !gone {
+            return None;
+        }
+        let seqs = selected.view.seqs_of(&flagged);
+        let (expunged, vanished) =
+            if qresync { (NumSet::new(), changes.expunged_uids) } else { (changes.expunged_seqs, NumSet::new()) };
+        Some(Updates {
+            expunged: expunged.ranges().to_vec(),
+            vanished: vanished.ranges().to_vec(),
+            middle: Some(Middle { exists: changes.added > 0, keywords: changes.keywords_changed, gone }),
+            flags: Flagged { seqs: seqs.ranges().iter().copied().collect(), silent, modseq_known, uid: own.uid },
+        })
+    }
+
+    /// Writes until the output is full; true when all is said.
+    pub fn pull(&mut self, session: &mut Session, out: &mut Output) -> bool {
+        while !out.is_full() {
+            if let Some(seq) = pop_last(&mut self.expunged) {
+                out.push(b"* ");
+                number(out.bytes_mut(), u64::from(seq));
+                out.push(b" EXPUNGE\r\n");
+            } else if !self.vanished.is_empty() {
+                let from = self.vanished.len().saturating_sub(RANGES_PER_LINE);
+                vanished_line(out, &self.vanished.split_off(from), false);
+            } else if let Some(middle) = self.middle.take() {
+                middle.write(session, out);
+            } else {
+                return self.flags.pull(session, out);
+            }
+        }
+        false
+    }
+}
+
+impl Middle {
+    fn write(self, session: &Session, out: &mut Output) {
+        let Some(selected) = &session.selected else { return };
+        if self.gone {
+            out.push_str("* NO [NONEXISTENT] The mailbox was deleted\r\n");
+        }
+        if self.exists {
+            out.push_fmt(format_args!("* {} EXISTS\r\n", selected.view.exists()));
+            // RFC 3501 §7.3.2; IMAP4rev2 has no RECENT.
+            if !session.enabled.imap4rev2 {
+                out.push_fmt(format_args!("* {} RECENT\r\n", selected.recent_count()));
+            }
+        }
+        if self.keywords {
+            write::mailbox_flags(out, &selected.view, selected.read_only);
+        }
+    }
+}
+
+impl Flagged {
+    fn pull(&mut self, session: &Session, out: &mut Output) -> bool {
+        let Some(selected) = &session.selected else { return true };
+        let unsolicited = session.unsolicited_flags();
+        let whole = FlagsLine { uid: unsolicited.uid || self.uid, ..unsolicited };
+        let modseq_only = FlagsLine { flags: false, ..whole };
+        while let Some(range) = self.seqs.front_mut() {
+            for entry in selected.view.rows(range.0..=range.1) {
+                if out.is_full() {
+                    range.0 = entry.seq.get();
+                    return false;
+                }
+                if !self.silent.contains_uid(entry.uid) {
+                    whole.write(out.bytes_mut(), &entry, selected.view.keywords());
+                } else if session.enabled.condstore && !self.modseq_known {
+                    modseq_only.write(out.bytes_mut(), &entry, selected.view.keywords());
+                }
+            }
+            self.seqs.pop_front();
+        }
+        true
+    }
+}
+
+/// `* VANISHED 41,43:116` or `* VANISHED (EARLIER) ...` (RFC 7162 §3.2.10).
+pub(crate) fn vanished_line(out: &mut Output, ranges: &[(u32, u32)], earlier: bool) {
+    let mut uids = UidSet::new();
+    for (first, last) in ranges {
+        uids.insert_range(*first, *last);
+    }
+    out.push_str(if earlier { "* VANISHED (EARLIER) " } else { "* VANISHED " });
+    out.push_fmt(format_args!("{uids}\r\n"));
+}
+
+/// Takes the last number out of rising ranges.
+fn pop_last(ranges: &mut Vec<(u32, u32)>) -> Option<u32> {
+    let (first, last) = ranges.last_mut()?;
+    let number = *last;
+    if *first == number {
+        ranges.pop();
+    } else {
+        *last -= 1;
+    }
+    Some(number)
+}
+
+/// Those entries of a silent STORE whose flags are what the client makes of its own change: it knows them.
+fn as_expected(selected: &Selected, silent: Silent) -> UidSet {
+    let mask = silent.names.system.iter().fold(Flags::NONE, |flags, flag| flags.with(Flags::system(*flag)));
+    let indexes = silent.names.keywords.iter().filter_map(|keyword| selected.view.keywords().find(keyword));
+    let mask = indexes.fold(mask, |flags, index| flags.with(Flags::keyword(index)));
+    let mut known = UidSet::new();
+    for range in selected.view.seqs_of(&silent.uids).ranges() {
+        for entry in selected.view.rows(range.0..=range.1) {
+            let Some(before) = silent.before.entry_of(entry.uid) else { continue };
+            let expected = match silent.mode {
+                StoreMode::Replace => mask,
+                StoreMode::Add => before.flags.with(mask),
+                StoreMode::Remove => before.flags.without(mask),
+            };
+            if entry.flags == expected {
+                known.insert(entry.uid.get());
+            }
+        }
+    }
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_comes_first() {
+        let mut ranges = vec![(1, 1), (3, 5)];
+        let taken: Vec<u32> = std::iter::from_fn(|| pop_last(&mut ranges)).collect();
+        assert_eq!(taken, [5, 4, 3, 1]);
+    }
+
+    #[test]
+    fn vanished_is_written_as_a_set() {
+        let mut out = Output::new(100);
+        vanished_line(&mut out, &[(1, 3), (7, 7)], true);
+        assert_eq!(out.pending(), b"* VANISHED (EARLIER) 1:3,7\r\n");
+    }
+}

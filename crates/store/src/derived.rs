@@ -1,0 +1,118 @@
+//! What is derived from a message's bytes and kept beside them: structure, ENVELOPE, BODYSTRUCTURE, preview, sent day.
+//!
+//! The index keeps these as columns of a segment, made by [`MimeDerive`] when the segment is sealed; for messages in the tail the same
+//! function runs on demand. They are a cache: another [`VERSION`] of them is made anew, and [`crate::Account::check`] compares
+//! them with a fresh parse.
+
+use std::ops::Range;
+
+use index::{Derive, MessageBytes};
+use mime::{HeaderBlock, PreviewBuilder, Scanner, Structure};
+use model::{CivilDate, Error, ErrorKind, Result};
+
+/// Changes whenever a derived column would be different for some message.
+const VERSION: u32 = 1;
+
+/// The columns, by number. A number never changes its meaning within a [`VERSION`].
+pub(crate) mod column {
+    /// The structure as [`mime::Structure::encode`] writes it.
+    pub(crate) const STRUCTURE: usize = 0;
+    /// ENVELOPE as IMAP writes it.
+    pub(crate) const ENVELOPE: usize = 1;
+    /// BODYSTRUCTURE as IMAP writes it.
+    pub(crate) const BODY_STRUCTURE: usize = 2;
+    /// The preview, UTF-8.
+    pub(crate) const PREVIEW: usize = 3;
+    /// The day of the Date field as written, days since 1970-01-01, i32 little-endian; empty without a date.
+    pub(crate) const SENT_DAY: usize = 4;
+    /// How many there are.
+    pub(crate) const COUNT: usize = 5;
+}
+
+/// Makes the derived columns by parsing the message as MIME.
+#[derive(Debug)]
+pub(crate) struct MimeDerive;
+
+impl Derive for MimeDerive {
+    fn version(&self) -> u32 {
+        VERSION
+    }
+
+    fn columns(&self) -> usize {
+        column::COUNT
+    }
+
+    fn derive(&self, message: &mut MessageBytes<'_>) -> Result<Vec<Vec<u8>>> {
+        let len = u64::from(message.info().len);
+        derive(len, &mut |range, sink| {
+            message.range(range, &mut |piece| {
+                sink(piece);
+                Ok(())
+            })
+        })
+    }
+}
+
+/// Gives octets of the message under derivation to the sink, in pieces.
+pub(crate) type ReadRange<'a> = dyn FnMut(Range<u64>, &mut dyn FnMut(&[u8])) -> Result<()> + 'a;
+
+/// Parses a message of `len` octets and returns its columns. Holds one piece of the message and its header at a time.
+pub(crate) fn derive(len: u64, read: &mut ReadRange<'_>) -> Result<Vec<Vec<u8>>> {
+    let mut scanner = Scanner::new();
+    read(0..len, &mut |piece| scanner.push(piece))?;
+    let (structure, _defects) = scanner.finish();
+    let mut columns = vec![Vec::new(); column::COUNT];
+    let mut set = |number: usize, bytes: Vec<u8>| {
+        if let Some(slot) = columns.get_mut(number) {
+            *slot = bytes;
+        }
+    };
+    let mut header = Vec::new();
+    read(structure.message.root.header.clone(), &mut |piece| header.extend_from_slice(piece))?;
+    let sent = HeaderBlock::new(&header).first("Date").and_then(mime::parse_date);
+    if let Some(day) = sent.and_then(|date| i32::try_from(date.civil_days()).ok()) {
+        set(column::SENT_DAY, day.to_le_bytes().to_vec());
+    }
+    // RFC 8970 §3: the first part that has text to show.
+    for part in mime::preview_parts(&structure) {
+        let mut builder = PreviewBuilder::new(part);
+        read_until(part.body.clone(), read, |piece| builder.push(piece))?;
+        let preview = builder.finish();
+        if !preview.is_empty() {
+            set(column::PREVIEW, preview.into_bytes());
+            break;
+        }
+    }
+    let (mut envelope, mut body_structure) = (Vec::new(), Vec::new());
+    structure.message.envelope.write_imap(&mut envelope);
+    structure.write_imap(&mut body_structure, true);
+    set(column::ENVELOPE, envelope);
+    set(column::BODY_STRUCTURE, body_structure);
+    set(column::STRUCTURE, structure.encode());
+    Ok(columns)
+}
+
+/// Reads a range step by step until `enough` says so.
+fn read_until(range: Range<u64>, read: &mut ReadRange<'_>, mut enough: impl FnMut(&[u8]) -> bool) -> Result<()> {
+    /// A preview rarely needs more than this, octets.
+    const STEP_BYTES: u64 = 16 << 10;
+    let mut at = range.start;
+    let mut done = false;
+    while at < range.end && !done {
+        let end = range.end.min(at.saturating_add(STEP_BYTES));
+        read(at..end, &mut |piece| done = done || enough(piece))?;
+        at = end;
+    }
+    Ok(())
+}
+
+/// The structure from its column.
+pub(crate) fn structure_of(bytes: &[u8]) -> Result<Structure> {
+    Structure::decode(bytes).map_err(|error| Error::new(ErrorKind::Corrupt, "a derived structure").with_source(error))
+}
+
+/// The sent day from its column.
+pub(crate) fn sent_date_of(bytes: &[u8]) -> Option<CivilDate> {
+    let day = i32::from_le_bytes(bytes.try_into().ok()?);
+    Some(CivilDate::from_days(i64::from(day)))
+}

@@ -1,0 +1,221 @@
+//! Queries as trees that are cheap to evaluate, and their evaluation on one entry.
+
+use std::collections::HashMap;
+
+use mime::{HeaderBlock, Needle};
+use model::{CivilDate, EmailId, Flags, ModSeq, NumSet, Result};
+
+use super::text::{self, TextNeedle};
+use super::{DateTest, HEADER_COST, Query};
+use crate::view::Entry;
+use crate::{Reader, View};
+
+/// A compiled [`Query`].
+#[derive(Debug)]
+pub(super) enum Node {
+    Const(bool),
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Not(Box<Node>),
+    Column(Column),
+    Sent(DateTest),
+    Header { name: String, needle: Option<Needle> },
+    Text(TextNeedle),
+}
+
+/// Tests that only need the entry.
+#[derive(Debug)]
+pub(super) enum Column {
+    HasFlag(Flags),
+    RecentFrom(u32),
+    Seqs(NumSet),
+    Internal(DateTest),
+    Saved(DateTest),
+    Younger(u32),
+    Older(u32),
+    Larger(u64),
+    Smaller(u64),
+    ModSeq(ModSeq),
+    EmailId(EmailId),
+}
+
+/// Prepares `query` for the entries of `view`.
+pub(super) fn compile(query: Query, view: &View) -> Node {
+    let mut ids = 0;
+    compile_node(query, view, &mut ids)
+}
+
+fn compile_node(query: Query, view: &View, ids: &mut usize) -> Node {
+    match query {
+        Query::All => Node::Const(true),
+        Query::ThreadId(_) => Node::Const(false),
+        Query::And(parts) => {
+            let mut nodes = Vec::with_capacity(parts.len());
+            for part in parts {
+                match compile_node(part, view, ids) {
+                    Node::And(inner) => nodes.extend(inner),
+                    node => nodes.push(node),
+                }
+            }
+            nodes.sort_by_key(Node::cost_class);
+            Node::And(nodes)
+        }
+        Query::Or(a, b) => {
+            let mut nodes = Vec::with_capacity(2);
+            for part in [*a, *b] {
+                match compile_node(part, view, ids) {
+                    Node::Or(inner) => nodes.extend(inner),
+                    node => nodes.push(node),
+                }
+            }
+            nodes.sort_by_key(Node::cost_class);
+            Node::Or(nodes)
+        }
+        Query::Not(inner) => Node::Not(Box::new(compile_node(*inner, view, ids))),
+        Query::HasFlag(flags) => Node::Column(Column::HasFlag(flags)),
+        Query::Recent => match view.recent_from() {
+            Some(from) => Node::Column(Column::RecentFrom(from.get())),
+            None => Node::Const(false),
+        },
+        Query::Seqs(seqs) => Node::Column(Column::Seqs(seqs)),
+        Query::Uids(uids) => Node::Column(Column::Seqs(view.seqs_of(&uids))),
+        Query::Internal(test) => Node::Column(Column::Internal(test)),
+        Query::Sent(test) => Node::Sent(test),
+        Query::Saved(test) => Node::Column(Column::Saved(test)),
+        Query::Younger(seconds) => Node::Column(Column::Younger(seconds)),
+        Query::Older(seconds) => Node::Column(Column::Older(seconds)),
+        Query::Larger(octets) => Node::Column(Column::Larger(octets)),
+        Query::Smaller(octets) => Node::Column(Column::Smaller(octets)),
+        Query::Header(name, text) => Node::Header { name, needle: (!text.is_empty()).then(|| Needle::new(&text)) },
+        // Every message contains the empty string (RFC 9051 §6.4.4: "contains the specified string").
+        Query::Body(text) | Query::Text(text) if text.is_empty() => Node::Const(true),
+        Query::Body(text) => Node::Text(TextNeedle::new(&text, false, next_id(ids))),
+        Query::Text(text) => Node::Text(TextNeedle::new(&text, true, next_id(ids))),
+        Query::ModSeq(modseq) => Node::Column(Column::ModSeq(modseq)),
+        Query::EmailId(id) => Node::Column(Column::EmailId(id)),
+    }
+}
+
+fn next_id(ids: &mut usize) -> usize {
+    *ids += 1;
+    *ids - 1
+}
+
+/// One entry under test, and what was read of its message so far.
+pub(super) struct Scope<'a> {
+    pub(super) reader: &'a mut Reader,
+    pub(super) entry: Entry,
+    now: i64,
+    cost: u64,
+    /// By needle: whether the text has it.
+    texts: HashMap<usize, bool>,
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn new(reader: &'a mut Reader, entry: Entry, now: i64) -> Self {
+        Scope { reader, entry, now, cost: 0, texts: HashMap::new() }
+    }
+
+    /// What has been spent, in octets scanned.
+    pub(super) fn cost(&self) -> u64 {
+        self.cost
+    }
+}
+
+impl Node {
+    /// 0: columns; 1: derived data or header; 2: body.
+    fn cost_class(&self) -> u8 {
+        match self {
+            Node::Const(_) | Node::Column(_) => 0,
+            Node::Sent(_) | Node::Header { .. } => 1,
+            Node::Text(_) => 2,
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(Node::cost_class).max().unwrap_or(0),
+            Node::Not(node) => node.cost_class(),
+        }
+    }
+
+    /// The sequence numbers outside which nothing can match, when the query says so at its top.
+    pub(super) fn only_seqs(&self) -> Option<NumSet> {
+        match self {
+            Node::Column(Column::Seqs(seqs)) => Some(seqs.clone()),
+            Node::And(nodes) => nodes.iter().filter_map(Node::only_seqs).reduce(|a, b| a.intersection(&b)),
+            _ => None,
+        }
+    }
+
+    /// Whether the entry in `scope` matches.
+    pub(super) fn matches(&self, scope: &mut Scope<'_>) -> Result<bool> {
+        match self {
+            Node::Const(answer) => Ok(*answer),
+            Node::And(nodes) => {
+                for node in nodes {
+                    if !node.matches(scope)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Or(nodes) => {
+                for node in nodes {
+                    if node.matches(scope)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Node::Not(node) => Ok(!node.matches(scope)?),
+            Node::Column(column) => Ok(column.matches(scope)),
+            Node::Sent(test) => {
+                scope.cost += HEADER_COST;
+                // RFC 9051 §6.4.4: "disregarding time and timezone". Without a date that can be read, none of the keys matches.
+                let date = scope.reader.sent_date(scope.entry.email_id)?;
+                Ok(date.is_some_and(|date| test.passes(date)))
+            }
+            Node::Header { name, needle } => {
+                scope.cost += HEADER_COST;
+                let header = scope.reader.header(scope.entry.email_id)?;
+                Ok(header_matches(header, name, needle.as_ref()))
+            }
+            Node::Text(needle) => {
+                if let Some(known) = scope.texts.get(&needle.id) {
+                    return Ok(*known);
+                }
+                scope.cost += HEADER_COST + u64::from(scope.entry.size);
+                let found = text::message_has(scope.reader, scope.entry.email_id, needle)?;
+                scope.texts.insert(needle.id, found);
+                Ok(found)
+            }
+        }
+    }
+}
+
+impl Column {
+    fn matches(&self, scope: &Scope<'_>) -> bool {
+        let entry = &scope.entry;
+        match self {
+            Column::HasFlag(flags) => entry.flags.intersects(*flags),
+            Column::RecentFrom(uid) => entry.uid.get() >= *uid,
+            Column::Seqs(seqs) => seqs.contains(entry.seq.get()),
+            Column::Internal(test) => test.passes(entry.internal_date.civil_date()),
+            Column::Saved(test) => test.passes(CivilDate::from_days(entry.save_date.div_euclid(86_400))),
+            // RFC 5032 §2: OLDER is less recent than or equal to the target time, YOUNGER more recent than or equal to it.
+            Column::Younger(seconds) => {
+                entry.internal_date.unix_seconds >= scope.now.saturating_sub(i64::from(*seconds))
+            }
+            Column::Older(seconds) => entry.internal_date.unix_seconds <= scope.now.saturating_sub(i64::from(*seconds)),
+            Column::Larger(octets) => u64::from(entry.size) > *octets,
+            Column::Smaller(octets) => u64::from(entry.size) < *octets,
+            Column::ModSeq(modseq) => entry.modseq >= *modseq,
+            Column::EmailId(id) => entry.email_id == *id,
+        }
+    }
+}
+
+/// RFC 9051 §6.4.4 HEADER: any field of that name has the text; an empty text: there is such a field.
+fn header_matches(header: &[u8], name: &str, needle: Option<&Needle>) -> bool {
+    let mut fields = HeaderBlock::new(header).fields().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
+    match needle {
+        None => fields.next().is_some(),
+        Some(needle) => fields.any(|field| needle.is_in(&mime::field_text(field.value))),
+    }
+}

@@ -1,0 +1,156 @@
+//! Search: which entries of a view match (RFC 9051 §6.4.4). By scan for now; exact always (invariant 8).
+//!
+//! A query is compiled into a tree whose conjunctions and disjunctions are sorted by cost: columns, then header, then body. An entry
+//! pays only for what its answer needs. The work is cut into steps by entries and octets, never by time, so that a search does the
+//! same steps on every run.
+
+mod compile;
+mod text;
+
+use model::{CivilDate, EmailId, Flags, ModSeq, NumSet, Result, ThreadId, UidSet};
+
+use self::compile::{Node, Scope};
+use crate::{Reader, View};
+
+/// What is looked for. Strings are UTF-8 needles: substrings, case-folded (invariant 8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// Every entry.
+    All,
+    /// Both and more.
+    And(Vec<Query>),
+    /// Either.
+    Or(Box<Query>, Box<Query>),
+    /// The others.
+    Not(Box<Query>),
+    /// Any of these flags is set.
+    HasFlag(Flags),
+    /// \Recent for this view.
+    Recent,
+    /// These sequence numbers.
+    Seqs(NumSet),
+    /// These UIDs.
+    Uids(UidSet),
+    /// Internal date, day as written.
+    Internal(DateTest),
+    /// Date header field, day as written.
+    Sent(DateTest),
+    /// Save date (RFC 8514), day in UTC.
+    Saved(DateTest),
+    /// Internal date not older than so many seconds (RFC 5032).
+    Younger(u32),
+    /// Internal date older, or as old (RFC 5032 §2).
+    Older(u32),
+    /// More octets than this.
+    Larger(u64),
+    /// Fewer octets.
+    Smaller(u64),
+    /// The header field has the text; an empty text: the field is there.
+    Header(String, String),
+    /// A decoded text part has the text.
+    Body(String),
+    /// Header or body.
+    Text(String),
+    /// A modseq at least this (RFC 7162 §3.1.5).
+    ModSeq(ModSeq),
+    /// This message.
+    EmailId(EmailId),
+    /// This thread. Matches nothing: threads are not computed, and a message without a THREADID is in none (RFC 8474 §5.2).
+    ThreadId(ThreadId),
+}
+
+/// A day compared with a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DateTest {
+    /// Earlier.
+    Before(CivilDate),
+    /// That day.
+    On(CivilDate),
+    /// That day or later.
+    Since(CivilDate),
+}
+
+impl DateTest {
+    /// Whether `day` passes.
+    pub(crate) fn passes(self, day: CivilDate) -> bool {
+        match self {
+            DateTest::Before(than) => day < than,
+            DateTest::On(that) => day == that,
+            DateTest::Since(from) => day >= from,
+        }
+    }
+}
+
+/// What one step may cost. An entry that reads a header counts as [`HEADER_COST`], octets of bodies count as they are.
+const STEP_COST_MAX: u64 = 4 << 20;
+/// The cost of looking at columns, in octets of body scanned in the same time.
+const ROW_COST: u64 = 16;
+/// The cost of reading and parsing a header or what was derived from it.
+const HEADER_COST: u64 = 4096;
+
+/// A search that is under way; made of bounded steps, so that a session can be cancelled and others get their turn.
+///
+/// A step looks at many entries or, when a message is large, at one message.
+pub struct Search {
+    view: View,
+    reader: Reader,
+    root: Node,
+    now_unix_seconds: i64,
+    /// Sequence numbers that are still to be looked at.
+    todo: NumSet,
+    /// Where in `todo`.
+    next_range: usize,
+    next_seq: u32,
+    found: NumSet,
+    highest: Option<ModSeq>,
+}
+
+impl Search {
+    /// Starts it. `now_unix_seconds` is what YOUNGER and OLDER count from.
+    pub fn new(view: View, reader: Reader, query: Query, now_unix_seconds: i64) -> Self {
+        let root = compile::compile(query, &view);
+        let all = if view.exists() > 0 { NumSet::range(1, view.exists()) } else { NumSet::new() };
+        let todo = match root.only_seqs() {
+            Some(only) => all.intersection(&only),
+            None => all,
+        };
+        let found = NumSet::new();
+        Search { view, reader, root, now_unix_seconds, todo, next_range: 0, next_seq: 0, found, highest: None }
+    }
+
+    /// Does a bounded piece of work; `Some` when finished: the sequence numbers that match, and the highest modseq among them.
+    ///
+    /// A message that turns out to be damaged ends the search with [`model::ErrorKind::Corrupt`]: an answer without it would be
+    /// taken for complete. The next call goes on behind that message.
+    pub fn step(&mut self) -> Result<Option<(NumSet, Option<ModSeq>)>> {
+        let mut cost = 0;
+        let view = self.view.clone();
+        while let Some(&(first, last)) = self.todo.ranges().get(self.next_range) {
+            let from = first.max(self.next_seq);
+            for entry in view.rows(from..=last) {
+                self.next_seq = entry.seq.get().saturating_add(1);
+                let mut scope = Scope::new(&mut self.reader, entry, self.now_unix_seconds);
+                let matches = self.root.matches(&mut scope);
+                cost += scope.cost() + ROW_COST;
+                if matches? {
+                    self.found.insert(entry.seq.get());
+                    self.highest = self.highest.max(Some(entry.modseq));
+                }
+                if cost >= STEP_COST_MAX {
+                    return Ok(None);
+                }
+            }
+            self.next_range += 1;
+        }
+        Ok(Some((std::mem::take(&mut self.found), self.highest)))
+    }
+
+    /// Runs all steps.
+    pub fn finish(mut self) -> Result<(NumSet, Option<ModSeq>)> {
+        loop {
+            if let Some(answer) = self.step()? {
+                return Ok(answer);
+            }
+        }
+    }
+}

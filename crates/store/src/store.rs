@@ -1,0 +1,293 @@
+//! The store: a directory of accounts.
+//!
+//! Invariants: one process at a time holds a store (a lock file), one [`Account`] object at a time stands for an account; an account's
+//! directory is there whole or not at all (it is made and removed under another name).
+//!
+//! ```text
+//! ROOT/lock               held while a process has the store open
+//! ROOT/accounts/NAME/     one account's log and index; NAME is the account's name, which begins with a letter or a digit
+//! ROOT/accounts/.new-X/   an account in the making, ROOT/accounts/.deleted-X/ one in removal; cleared away when the store is opened
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use index::{Budget, Log};
+use model::{AccountName, Error, ErrorKind, MailboxName, Result};
+use platform::{Disk, Env, LockGuard};
+
+use crate::Account;
+use crate::derived::MimeDerive;
+
+/// How a store behaves; every number has its unit in its name.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Largest message, octets. 50 MiB.
+    pub message_bytes_max: u64,
+    /// How the account logs behave.
+    pub log: index::Options,
+    /// An account that nobody has used for so long is closed, seconds. 5 minutes.
+    pub account_idle_seconds: u64,
+    /// Bytes that one call of [`Store::maintain`] reads and writes, about. 4 MiB.
+    pub maintain_step_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            message_bytes_max: 50 << 20,
+            log: index::Options::default(),
+            account_idle_seconds: 300,
+            maintain_step_bytes: 4 << 20,
+        }
+    }
+}
+
+/// The store.
+pub struct Store {
+    env: Env,
+    accounts_dir: PathBuf,
+    options: Options,
+    slots: Mutex<BTreeMap<AccountName, Arc<Slot>>>,
+    /// The account that was served last by [`Store::maintain`]. Held while it works, and while an account is made or removed.
+    turn: Mutex<Option<AccountName>>,
+    _lock: LockGuard,
+}
+
+/// A place for an account: opening one account does not make the others wait.
+#[derive(Default)]
+struct Slot {
+    open: Mutex<Option<Open>>,
+}
+
+/// An account that is open.
+struct Open {
+    account: Arc<Account>,
+    /// When somebody was last seen to use it, by the monotonic clock.
+    used_at: Duration,
+}
+
+impl Open {
+    /// Whether anybody but the store itself has the account, a view or a reader of it.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.account) > 1 || Arc::strong_count(&self.account.inner) > 1
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing that these locks guard can be left half-changed by a panic.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store {
+    /// Opens the store at `root`, which is made when it is not there. [`ErrorKind::InUse`] when another process holds it.
+    pub fn open(env: Env, root: PathBuf, options: Options) -> Result<Arc<Store>> {
+        let accounts_dir = root.join("accounts");
+        env.disk.create_dir_all_durable(&accounts_dir)?;
+        let guard = env
+            .disk
+            .lock(&root.join("lock"))
+            .map_err(|error| Error::from(error).context(format!("the store {} cannot be locked", root.display())))?;
+        for entry in env.disk.list(&accounts_dir)? {
+            // What a crash left of making or removing an account.
+            if entry.name.as_encoded_bytes().first() == Some(&b'.') {
+                remove_tree(&*env.disk, &accounts_dir.join(entry.name))?;
+            }
+        }
+        let (slots, turn) = Default::default();
+        Ok(Arc::new(Store { env, accounts_dir, options, slots, turn, _lock: guard }))
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Clock, disk and randomness.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Makes an empty account with an INBOX.
+    pub fn create_account(&self, name: &AccountName) -> Result<()> {
+        let _alone = lock(&self.turn);
+        let dir = self.dir_of(name);
+        if self.env.disk.exists(&dir)? {
+            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already")));
+        }
+        let making = self.temporary("new");
+        let log = self.open_log(&making)?;
+        log.commit(|transaction| transaction.create_mailbox(&MailboxName::inbox(), &[]))?;
+        log.close()?;
+        drop(log);
+        self.env.disk.rename(&making, &dir)?;
+        self.env.disk.sync_dir(&self.accounts_dir)?;
+        Ok(())
+    }
+
+    /// Removes an account and everything in it. [`ErrorKind::InUse`] while someone holds it open.
+    pub fn delete_account(&self, name: &AccountName) -> Result<()> {
+        self.with_closed(name, |dir| {
+            let doomed = self.temporary("deleted");
+            self.env.disk.rename(dir, &doomed)?;
+            self.env.disk.sync_dir(&self.accounts_dir)?;
+            remove_tree(&*self.env.disk, &doomed)
+        })
+    }
+
+    /// The accounts, sorted.
+    pub fn accounts(&self) -> Result<Vec<AccountName>> {
+        let entries = self.env.disk.list(&self.accounts_dir)?;
+        let names = entries.iter().filter(|entry| entry.is_dir).filter_map(|entry| entry.name.to_str());
+        // What is no account name is none of ours.
+        let mut accounts: Vec<AccountName> =
+            names.filter_map(|name| AccountName::new(name).ok().filter(|account| account.as_str() == name)).collect();
+        accounts.sort();
+        Ok(accounts)
+    }
+
+    /// The account, opened when it is not open. Everyone gets the same object.
+    pub fn account(&self, name: &AccountName) -> Result<Arc<Account>> {
+        loop {
+            let slot = self.slot(name)?;
+            let mut open = lock(&slot.open);
+            // The slot may have been taken out between the two locks; then it is not the one that others will find.
+            if !lock(&self.slots).get(name).is_some_and(|current| Arc::ptr_eq(current, &slot)) {
+                continue;
+            }
+            let used_at = self.env.clock.monotonic();
+            if let Some(open) = &mut *open {
+                open.used_at = used_at;
+                return Ok(Arc::clone(&open.account));
+            }
+            let log = match self.open_log(&self.dir_of(name)) {
+                Ok(log) => log,
+                Err(error) => {
+                    lock(&self.slots).remove(name);
+                    return Err(error.context(format!("opening account {name}")));
+                }
+            };
+            let account = Arc::new(Account::new(name.clone(), log, self.options.message_bytes_max));
+            *open = Some(Open { account: Arc::clone(&account), used_at });
+            return Ok(account);
+        }
+    }
+
+    /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, closing of idle accounts.
+    /// Returns whether more is waiting. The server calls it from a thread of its own.
+    ///
+    /// The accounts take turns: one that has much to do gets one step, then the next one is asked. An error belongs to one
+    /// account, which it names; the next call goes on with the others.
+    pub fn maintain(&self) -> Result<bool> {
+        let mut turn = lock(&self.turn);
+        for (name, slot) in self.in_turn(turn.as_ref()) {
+            *turn = Some(name.clone());
+            let Some(account) = lock(&slot.open).as_ref().map(|open| Arc::clone(&open.account)) else { continue };
+            // What was queued without anybody waiting (\Recent) becomes durable here.
+            let log = account.inner.log();
+            let result = log.flush().and_then(|()| log.maintain(Budget { bytes: self.options.maintain_step_bytes }));
+            drop(account);
+            self.close_when_idle(&name, &slot, result.is_err());
+            let report = result.map_err(|error| error.context(format!("maintaining account {name}")))?;
+            if report.is_more {
+                return Ok(true);
+            }
+        }
+        *turn = None;
+        Ok(false)
+    }
+
+    /// Runs `work` on the directory of an account that nobody uses. The account cannot be opened meanwhile.
+    pub(crate) fn with_closed<T>(&self, name: &AccountName, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        let _alone = lock(&self.turn);
+        let slot = self.slot(name)?;
+        let mut open = lock(&slot.open);
+        if open.as_ref().is_some_and(Open::is_in_use) {
+            return Err(Error::new(ErrorKind::InUse, format!("account {name} is in use")));
+        }
+        if let Some(open) = open.take() {
+            open.account.inner.log().close()?;
+        }
+        let result = work(&self.dir_of(name));
+        lock(&self.slots).remove(name);
+        result
+    }
+
+    /// Where an account lies.
+    pub(crate) fn dir_of(&self, name: &AccountName) -> PathBuf {
+        self.accounts_dir.join(name.as_str())
+    }
+
+    fn open_log(&self, dir: &Path) -> Result<Arc<Log>> {
+        Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)))
+    }
+
+    /// A directory name that no account can have.
+    fn temporary(&self, what: &str) -> PathBuf {
+        self.accounts_dir.join(format!(".{what}-{:016x}", self.env.random.u64()))
+    }
+
+    /// The place of an account that exists.
+    fn slot(&self, name: &AccountName) -> Result<Arc<Slot>> {
+        if let Some(slot) = lock(&self.slots).get(name) {
+            return Ok(Arc::clone(slot));
+        }
+        if !self.env.disk.exists(&self.dir_of(name))? {
+            return Err(Error::new(ErrorKind::NotFound, format!("there is no account {name}")));
+        }
+        Ok(Arc::clone(lock(&self.slots).entry(name.clone()).or_default()))
+    }
+
+    /// The open accounts, beginning behind `last`.
+    fn in_turn(&self, last: Option<&AccountName>) -> Vec<(AccountName, Arc<Slot>)> {
+        let slots = lock(&self.slots);
+        let copy = |(name, slot): (&AccountName, &Arc<Slot>)| (name.clone(), Arc::clone(slot));
+        let Some(last) = last else { return slots.iter().map(copy).collect() };
+        let behind = slots.range::<AccountName, _>((Bound::Excluded(last), Bound::Unbounded));
+        behind.chain(slots.range::<AccountName, _>(..=last)).map(copy).collect()
+    }
+
+    /// Closes an account that has been idle for long enough, or that has `failed` and is not used.
+    fn close_when_idle(&self, name: &AccountName, slot: &Slot, failed: bool) {
+        let mut open = lock(&slot.open);
+        let now = self.env.clock.monotonic();
+        let Some(account) = &mut *open else { return };
+        if account.is_in_use() {
+            account.used_at = now;
+            return;
+        }
+        let idle = now.saturating_sub(account.used_at) >= Duration::from_secs(self.options.account_idle_seconds);
+        if idle || failed {
+            // What could not be written was never acknowledged; the next opening recovers.
+            let _ = account.account.inner.log().close();
+            *open = None;
+            lock(&self.slots).remove(name);
+        }
+    }
+}
+
+impl Drop for Store {
+    /// Closes what nobody uses any more, so that the next opening is quick.
+    fn drop(&mut self) {
+        for slot in lock(&self.slots).values() {
+            if let Some(open) = lock(&slot.open).take().filter(|open| !open.is_in_use()) {
+                let _ = open.account.inner.log().close();
+            }
+        }
+    }
+}
+
+/// Removes a directory and all below it. Not durable at once: what comes back after a power cut is removed at the next opening.
+fn remove_tree(disk: &dyn Disk, dir: &Path) -> Result<()> {
+    for entry in disk.list(dir)? {
+        let path = dir.join(&entry.name);
+        match entry.is_dir {
+            true => remove_tree(disk, &path)?,
+            false => disk.remove(&path)?,
+        }
+    }
+    Ok(disk.remove_dir(dir)?)
+}

@@ -1,0 +1,120 @@
+//! What the contract's tests share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use model::{AccountName, Keyword, MailboxId, MailboxName, SystemFlag, Uid, UidSet};
+use platform::Env;
+use platform::sim::SimEnv;
+use store::{Account, FlagNames, NewMessage, Options, Store, View};
+
+/// A format under test: how a store of it is opened, and opened again.
+pub struct Format {
+    pub env: Env,
+    pub sim: SimEnv,
+    pub options: Options,
+}
+
+impl Format {
+    pub fn open(&self) -> Arc<Store> {
+        self.try_open().unwrap()
+    }
+
+    pub fn try_open(&self) -> model::Result<Arc<Store>> {
+        Store::open(self.env.clone(), PathBuf::from("/data"), self.options.clone())
+    }
+
+    /// A store with one account, and the account's INBOX.
+    pub fn with_account(&self) -> (Arc<Store>, Arc<Account>, MailboxId) {
+        let store = self.open();
+        store.create_account(&name("ann")).unwrap();
+        let account = store.account(&name("ann")).unwrap();
+        let inbox = account.mailbox(&MailboxName::inbox()).unwrap();
+        (store, account, inbox)
+    }
+}
+
+/// The native format on a simulated disk, with limits so small that every path is met.
+pub fn native() -> Format {
+    let sim = SimEnv::new(1);
+    let mut options = Options::default();
+    options.log.tail_bytes_max = 64 << 10;
+    options.log.spool_above_bytes = 1000;
+    options.message_bytes_max = 100_000;
+    Format { env: sim.env(), sim, options }
+}
+
+pub fn name(text: &str) -> AccountName {
+    AccountName::new(text).unwrap()
+}
+
+pub fn mailbox(text: &str) -> MailboxName {
+    MailboxName::new(text).unwrap()
+}
+
+pub fn keyword(text: &str) -> Keyword {
+    Keyword::new(text).unwrap()
+}
+
+/// `names("\\Seen $a")`
+pub fn names(text: &str) -> FlagNames {
+    let mut names = FlagNames::default();
+    for word in text.split_whitespace() {
+        match SystemFlag::parse(word) {
+            Some(flag) => names.system.push(flag),
+            None => names.keywords.push(keyword(word)),
+        }
+    }
+    names
+}
+
+pub fn uids(text: &str) -> UidSet {
+    let mut set = UidSet::new();
+    for piece in text.split(',').filter(|piece| !piece.is_empty()) {
+        let (first, last) = piece.split_once(':').unwrap_or((piece, piece));
+        set.insert_range(first.parse().unwrap(), last.parse().unwrap());
+    }
+    set
+}
+
+pub fn uid(number: u32) -> Uid {
+    Uid::new(number).unwrap()
+}
+
+pub fn new_message(account: &Account, bytes: &[u8], flags: &str) -> NewMessage {
+    let mut writer = account.message_writer().unwrap();
+    for piece in bytes.chunks(700) {
+        writer.write(piece).unwrap();
+    }
+    NewMessage { message: writer.finish().unwrap(), flags: names(flags), internal_date: None }
+}
+
+pub fn append(account: &Account, mailbox: MailboxId, bytes: &[u8], flags: &str) -> Uid {
+    let appended = account.append(mailbox, vec![new_message(account, bytes, flags)]).unwrap();
+    appended.entries[0].0
+}
+
+/// `count` small messages.
+pub fn fill(account: &Account, mailbox: MailboxId, count: u32) {
+    let messages = (0..count).map(|n| new_message(account, format!("Subject: {n}\r\n\r\nbody {n}\r\n").as_bytes(), ""));
+    account.append(mailbox, messages.collect()).unwrap();
+}
+
+/// The flags of an entry, by name.
+pub fn flags_of(view: &View, number: u32) -> String {
+    let entry = view.entry_of(uid(number)).unwrap();
+    view.keywords().names(entry.flags).collect::<Vec<_>>().join(" ")
+}
+
+/// The UIDs of a view in the order of the sequence numbers.
+pub fn listed(view: &View) -> Vec<u32> {
+    view.all_rows().map(|entry| entry.uid.get()).collect()
+}
+
+pub fn whole(account: &Account, view: &View, number: u32) -> Vec<u8> {
+    let entry = view.entry_of(uid(number)).unwrap();
+    let mut bytes = Vec::new();
+    account.reader().read(entry.email_id, 0..u64::MAX, &mut bytes).unwrap();
+    assert_eq!(bytes.len() as u64, u64::from(entry.size));
+    bytes
+}
