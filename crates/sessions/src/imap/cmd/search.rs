@@ -34,7 +34,7 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
     }
     let search = store::search::Search::new(selected.view.clone(), account.reader(), question?, now);
     Ok(Reply::Running(Box::new(SearchRun {
-        state: State::Searching(search),
+        state: State::Searching(Box::new(search)),
         tag: tag.to_owned(),
         uid: command.uid,
         plain,
@@ -147,7 +147,7 @@ struct SearchRun {
 }
 
 enum State {
-    Searching(store::search::Search),
+    Searching(Box<store::search::Search>),
     /// Ranges still to be written; the numbers of each one by one for SEARCH.
     Answering {
         rest: Vec<(u32, u32)>,
