@@ -56,7 +56,8 @@ fn main() {
     let env = Env::real();
     let (clock, disk) = (&env.clock, &*env.disk);
     let show = |what: &str, time: Duration, bytes: u64| {
-        let rate = if bytes > 0 { format!("{:8.0} MB/s", bytes as f64 / 1e6 / time.as_secs_f64()) } else { String::new() };
+        let rate =
+            if bytes > 0 { format!("{:8.0} MB/s", bytes as f64 / 1e6 / time.as_secs_f64()) } else { String::new() };
         println!("{what:<44} {:>10.3} ms {rate}", time.as_secs_f64() * 1e3);
     };
     let mut mail = Vec::new();
