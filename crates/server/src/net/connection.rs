@@ -56,19 +56,15 @@ fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAd
         Ok(counted) => {
             let server = Arc::clone(server);
             tokio::spawn(async move {
-                let label = metrics::Listener { listener: protocol.name() };
-                server.metrics.connections.get_or_create(&label).inc();
-                server.metrics.connections_open.get_or_create(&label).inc();
                 let id = server.connection_ids.fetch_add(1, Ordering::Relaxed);
+                let open = Open::new(&server, protocol, id);
                 tracing::debug!(connection = id, %peer, listener = protocol.name(), "connected");
                 let result = converse(&server, current, protocol, tcp, peer, id).await;
-                server.logins.closed(id);
-                server.metrics.connections_open.get_or_create(&label).dec();
+                drop((open, counted));
                 match result {
                     Ok(()) => tracing::debug!(connection = id, "closed"),
                     Err(error) => tracing::debug!(connection = id, %error, "connection lost"),
                 }
-                drop(counted);
             });
         }
         Err(Refused(limit)) => {
@@ -79,6 +75,29 @@ fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAd
                 let _ = tcp.try_write(b"* BYE [UNAVAILABLE] too many connections\r\n");
             }
         }
+    }
+}
+
+/// A connection that is open: what was counted in is counted out, however it ends.
+struct Open<'a> {
+    server: &'a Server,
+    listener: metrics::Listener,
+    id: u64,
+}
+
+impl<'a> Open<'a> {
+    fn new(server: &'a Server, protocol: Protocol, id: u64) -> Self {
+        let listener = metrics::Listener { listener: protocol.name() };
+        server.metrics.connections.get_or_create(&listener).inc();
+        server.metrics.connections_open.get_or_create(&listener).inc();
+        Open { server, listener, id }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.server.logins.closed(self.id);
+        self.server.metrics.connections_open.get_or_create(&self.listener).dec();
     }
 }
 
@@ -211,8 +230,8 @@ impl Driver<'_> {
                     self.session.tls_started(binding);
                 }
                 Step::Close => {
-                    stream.shut_down().await?;
-                    return Ok(());
+                    let time = Duration::from_secs(self.current.config.limits.write_seconds_max.into());
+                    return timeout(time, stream.shut_down()).await?;
                 }
             }
             if !told_to_stop && stopping.is_now() {

@@ -345,7 +345,9 @@ fn damage(sim: &SimEnv, dir: &Path, octets: &[u8]) -> usize {
         let path = dir.join(&entry.name);
         match disk.read(&path) {
             Ok(stored) => {
-                for at in stored.windows(octets.len()).enumerate().filter(|(_, window)| *window == octets).map(|hit| hit.0) {
+                for at in
+                    stored.windows(octets.len()).enumerate().filter(|(_, window)| *window == octets).map(|hit| hit.0)
+                {
                     sim.disk.corrupt(&path, at as u64, 1).unwrap();
                     hits += 1;
                 }
