@@ -144,7 +144,7 @@ impl Log {
             body_level: self.options.body_level,
         };
         // One block of each column of each old segment: they are in the new order already, but for messages that moved.
-        let mut blocks: Vec<(Block, Block)> = group.iter().map(|_| Default::default()).collect();
+        let mut blocks: Vec<(Block<Segment>, Block<Segment>)> = group.iter().map(|_| Default::default()).collect();
         build(&self.env.disk, &self.dir.join(LOG_DIR), &plan, &mut |n, from, to, sink| {
             let Some((old, row)) = messages.get(n) else { return Ok(()) };
             match (group.get(*old), blocks.get_mut(*old)) {
