@@ -8,7 +8,7 @@ use store::View;
 use store::search::{DateTest, Query};
 
 use crate::Output;
-use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
+use crate::imap::reply::{Condition, Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::{Selected, Session};
 
 pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut Output) -> Started {
@@ -30,8 +30,8 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
     let charset = command.charset.as_deref();
     // RFC 9051 §6.4.4: NO to a charset that is not supported, even when no string needs it.
     let question = known(charset).and_then(|()| question(&command.key, charset, selected));
-    if returns.save {
-        // RFC 5182 §2.1: a SEARCH that fails with NO leaves an empty result; one that succeeds overwrites it below.
+    if returns.save && !matches!(&question, Err(Stop::Done(done)) if done.condition == Condition::Bad) {
+        // RFC 5182 §2.1: BAD changes nothing, NO leaves an empty result; a SEARCH that succeeds overwrites it below.
         selected.saved = NumSet::new();
     }
     let search = store::search::Search::new(selected.view.clone(), account.reader(), question?, now);
@@ -108,6 +108,7 @@ fn question(key: &SearchKey, charset: Option<&str>, selected: &Selected) -> Resu
         SearchKey::Younger(seconds) => Query::Younger(*seconds),
         SearchKey::Larger(octets) => Query::Larger(*octets),
         SearchKey::Smaller(octets) => Query::Smaller(*octets),
+        // Numbers beyond the end match nothing: the rule that they are BAD names COPY, FETCH and STORE (RFC 9051 §9 seq-number).
         SearchKey::Sequence(set) => {
             let named = set.resolve(view.exists());
             Query::Seqs(if set.saved { named.union(&view.seqs_of(&selected.saved)) } else { named })
