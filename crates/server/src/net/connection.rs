@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use super::counts::Refused;
 use super::listener::{Bound, Protocol};
 use super::stream::Stream;
+use super::tls::Tls;
 use crate::metrics::{self, timed_step};
 use crate::server::{Current, Server};
 
@@ -116,7 +117,7 @@ async fn converse(
     let mut stream = Stream::Plain(tcp);
     match &current.tls {
         Some(tls) if protocol == Protocol::Imaps => {
-            (stream, connection.channel_binding) = handshake(server, &current, stream, Arc::clone(tls)).await?;
+            (stream, connection.channel_binding) = handshake(server, &current, stream, tls).await?;
             connection.tls = true;
         }
         None if protocol == Protocol::Imaps => return Err(io::Error::other("no certificate is configured")),
@@ -143,7 +144,7 @@ async fn handshake(
     server: &Server,
     current: &Current,
     stream: Stream,
-    tls: Arc<tokio_rustls::rustls::ServerConfig>,
+    tls: &Tls,
 ) -> io::Result<(Stream, sessions::ChannelBinding)> {
     let time = Duration::from_secs(current.config.tls.handshake_seconds.into());
     let result = timeout(time, stream.start_tls(tls)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
@@ -225,7 +226,7 @@ impl Driver<'_> {
                     self.input.clear();
                     let tls =
                         self.current.tls.clone().ok_or_else(|| io::Error::other("no certificate is configured"))?;
-                    let (encrypted, binding) = handshake(self.server, &self.current, stream, tls).await?;
+                    let (encrypted, binding) = handshake(self.server, &self.current, stream, &tls).await?;
                     stream = encrypted;
                     self.session.tls_started(binding);
                 }

@@ -1,37 +1,27 @@
-//! `import`, `export`, `restore`, `check`, `stats`: the store does the work, here it is asked and reported.
+//! `import` and `export`: the store does the work, here it is asked and reported.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use model::{AccountName, Error, ErrorKind, HIERARCHY_DELIMITER, MailboxName, Result};
+use model::{HIERARCHY_DELIMITER, MailboxName, Result};
 use serde_json::{Value, json};
 use store::Account;
 use store::export::{ExportForm, ExportOptions, export};
 use store::import::{ImportNote, ImportOptions, ImportReport, import};
 
-use super::{Context, Format, Progress, Request};
+use super::{Context, Format, Progress};
 
-/// Runs a command that concerns mail.
-pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> Result<Value> {
-    match request {
-        Request::Import { user, mailbox, paths } => {
-            let options = ImportOptions {
-                mailbox: mailbox.as_deref().map(MailboxName::new).transpose()?,
-                ..ImportOptions::default()
-            };
-            bring_in(&*account(context, &user)?, &paths, &options, progress)
-        }
-        Request::Export { user, mailbox, format, to } => {
-            let mailbox = mailbox.as_deref().map(MailboxName::new).transpose()?;
-            write_out(context, &*account(context, &user)?, mailbox, format, &to, progress)
-        }
-        other => Err(Error::new(ErrorKind::Invalid, format!("{other:?} is not offered"))),
-    }
-}
-
-fn account(context: &Context, user: &str) -> Result<Arc<Account>> {
-    context.store.account(&AccountName::new(user)?).map_err(|error| error.context(format!("the account {user}")))
+/// `import`: the mbox files, Maildirs and trees at `paths`, one after another.
+pub fn bring_in_all(
+    context: &Context,
+    user: &str,
+    mailbox: Option<&str>,
+    paths: &[PathBuf],
+    progress: &mut dyn Progress,
+) -> Result<Value> {
+    let mailbox = mailbox.map(MailboxName::new).transpose()?;
+    let options = ImportOptions { mailbox, ..ImportOptions::default() };
+    bring_in(&*context.account(user)?, paths, &options, progress)
 }
 
 fn bring_in(
@@ -87,15 +77,17 @@ fn describe(note: &ImportNote) -> String {
     format!("{}: {verb} at octet {}: {}", note.file.display(), note.offset, note.what)
 }
 
-/// A whole account becomes the directory `to`, which must not be there; one mailbox becomes a file or a directory in it.
-fn write_out(
+/// `export`: a whole account becomes the directory `to`, which must not be there; one mailbox becomes a file or a directory in it.
+pub fn write_out(
     context: &Context,
-    account: &Account,
-    mailbox: Option<MailboxName>,
+    user: &str,
+    mailbox: Option<&str>,
     format: Format,
     to: &Path,
     progress: &mut dyn Progress,
 ) -> Result<Value> {
+    let account = context.account(user)?;
+    let mailbox = mailbox.map(MailboxName::new).transpose()?;
     let form = match format {
         Format::Mbox => ExportForm::Mbox,
         Format::Maildir => ExportForm::Maildir,
@@ -115,7 +107,7 @@ fn write_out(
         }
     }
     let options = ExportOptions { form, mailbox, ..ExportOptions::default() };
-    let report = export(account, &path, &options, &mut |report| {
+    let report = export(&account, &path, &options, &mut |report| {
         progress.advanced(report.messages, messages, "messages");
         if progress.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
