@@ -21,6 +21,26 @@ use crate::segment::format::SegmentRow;
 use crate::segment::{Segment, put_frame};
 use crate::state::Frame;
 
+/// What the segments of an account hold; see [`Log::space`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Space {
+    /// Segments.
+    pub segments: u64,
+    /// Octets of the messages in them, before compression.
+    pub message_bytes: u64,
+    /// Of these, octets of messages that nobody needs any more.
+    pub dead_bytes: u64,
+}
+
+/// Octets of a segment's messages that nobody needs.
+fn dead_bytes(segment: &Segment, live: &Live) -> Result<u64> {
+    let trailer = &segment.trailer;
+    let positions = live.positions(trailer.first_id, u64::from(trailer.ids));
+    let rows = segment.rows()?;
+    let needed = rows.iter().flatten().filter(|row| is_needed(row, trailer.first_id, &positions));
+    Ok(trailer.message_bytes.saturating_sub(needed.map(|row| u64::from(row.len)).sum()))
+}
+
 impl Log {
     /// Rewrites the first group of neighbouring segments that is worth it, as one segment. `None`: there is none. Otherwise
     /// the bytes that the old files had and the new one has. The caller holds the maintenance lock.
@@ -69,19 +89,22 @@ impl Log {
         Ok(None)
     }
 
+    /// What the sealed part of the log holds. Reads every segment's rows.
+    pub fn space(&self) -> Result<Space> {
+        let layout = self.layout();
+        let live = Live::new(self.live_states());
+        let mut space = Space::default();
+        for segment in &layout.segments {
+            space.segments += 1;
+            space.message_bytes += segment.trailer.message_bytes;
+            space.dead_bytes += dead_bytes(segment, &live)?;
+        }
+        Ok(space)
+    }
+
     /// How much of a segment's messages nobody needs, percent of their bytes.
     fn dead_percent(&self, segment: &Segment, live: &Live) -> Result<u64> {
-        let trailer = &segment.trailer;
-        let positions = live.positions(trailer.first_id, u64::from(trailer.ids));
-        let needed: u64 = segment
-            .rows()?
-            .into_iter()
-            .flatten()
-            .filter(|row| is_needed(row, trailer.first_id, &positions))
-            .map(|row| u64::from(row.len))
-            .sum();
-        let dead = trailer.message_bytes.saturating_sub(needed);
-        Ok((dead * 100).checked_div(trailer.message_bytes).unwrap_or(0))
+        Ok((dead_bytes(segment, live)? * 100).checked_div(segment.trailer.message_bytes).unwrap_or(0))
     }
 
     fn rewrite(&self, group: &[Arc<Segment>], live: &Live) -> Result<Segment> {
@@ -121,7 +144,7 @@ impl Log {
             body_level: self.options.body_level,
         };
         // One block of each column of each old segment: they are in the new order already, but for messages that moved.
-        let mut blocks: Vec<(Block, Block)> = group.iter().map(|_| Default::default()).collect();
+        let mut blocks: Vec<(Block<Segment>, Block<Segment>)> = group.iter().map(|_| Default::default()).collect();
         build(&self.env.disk, &self.dir.join(LOG_DIR), &plan, &mut |n, from, to, sink| {
             let Some((old, row)) = messages.get(n) else { return Ok(()) };
             match (group.get(*old), blocks.get_mut(*old)) {

@@ -36,6 +36,7 @@ mod tail;
 mod transaction;
 
 pub use check::{CheckReport, Finding, remove_index};
+pub use compact::Space;
 pub use log::{Listener, Log, Ticket};
 pub use maintain::{Budget, MaintainReport};
 pub use message::{MessageWriter, PendingMessage};

@@ -142,6 +142,11 @@ impl Log {
         Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The account's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     pub(crate) fn layout(&self) -> Arc<Layout> {
         Arc::clone(&self.layout.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,6 @@
 //! The work in the background: sealing, compaction, retention, checkpoints. One thread at a time; sessions go on.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use model::Result;
 
@@ -44,6 +44,8 @@ pub struct MaintainReport {
     pub sealed: u32,
     /// Segments rewritten or merged.
     pub compacted: u32,
+    /// Segments whose derived blobs were made.
+    pub cached: u32,
     /// Whether a checkpoint was written.
     pub checkpointed: bool,
     /// Bytes of files removed, less those written.
@@ -64,7 +66,7 @@ impl Log {
 
     /// Seals full tails, compacts segments, forgets what is past its retention, writes a checkpoint when one is due. Sessions
     /// go on meanwhile. Call it now and then (every few seconds) from one thread; without it the log grows but stays right.
-    pub fn maintain(&self, budget: Budget) -> Result<MaintainReport> {
+    pub fn maintain(self: &Arc<Self>, budget: Budget) -> Result<MaintainReport> {
         let mut report = MaintainReport::default();
         let mut progress = self.progress();
         let now = self.env.clock.now().seconds;
@@ -91,6 +93,11 @@ impl Log {
             report.compacted += 1;
             report.freed_bytes += old as i64 - new as i64;
             done += old + new;
+        }
+        while done < budget.bytes {
+            let Some(bytes) = self.build_cache()? else { break };
+            report.cached += 1;
+            done += bytes;
         }
         report.is_more = done >= budget.bytes;
         let is_long = self.uncovered_bytes(&progress) >= self.options.checkpoint_bytes;

@@ -28,8 +28,6 @@ pub struct Options {
     pub merge_bytes_max: u64,
     /// UID ranges of expunged entries that a mailbox remembers for VANISHED (EARLIER) (RFC 7162 §3.2.5.2). 100,000.
     pub tombstone_ranges_max: usize,
-    /// Decompressed blocks that all readers of the account share for random access, bytes. 1 MiB.
-    pub block_cache_bytes: usize,
 }
 
 impl Default for Options {
@@ -47,7 +45,6 @@ impl Default for Options {
             dead_percent_max: 25,
             merge_bytes_max: 32 << 20,
             tombstone_ranges_max: 100_000,
-            block_cache_bytes: 1 << 20,
         }
     }
 }

@@ -33,8 +33,8 @@ pub struct Reader {
     log: Arc<Log>,
     ids: Page,
     rows: Page,
-    heads: Block,
-    bodies: Block,
+    heads: Block<Segment>,
+    bodies: Block<Segment>,
     /// A header that lies in two blocks, or in a tail.
     scratch: Vec<u8>,
     /// The small tail message whose bytes are in `tail_bytes`, verified.
@@ -53,12 +53,30 @@ struct Page {
     bytes: Vec<u8>,
 }
 
-/// A block of one column of one segment.
-#[derive(Debug, Default)]
-pub(crate) struct Block {
-    segment: Option<Arc<Segment>>,
+/// A file with columns.
+pub(crate) trait BlockSource {
+    /// Reads a block of a column; see [`crate::segment::column::read_block`].
+    fn block(&self, span: &ColumnSpan, number: u64, raw: &mut Vec<u8>) -> Result<()>;
+}
+
+impl BlockSource for Segment {
+    fn block(&self, span: &ColumnSpan, number: u64, raw: &mut Vec<u8>) -> Result<()> {
+        self.read_block(span, number, raw)
+    }
+}
+
+/// The last block that was read of one column.
+#[derive(Debug)]
+pub(crate) struct Block<F> {
+    file: Option<Arc<F>>,
     number: u64,
     bytes: Vec<u8>,
+}
+
+impl<F> Default for Block<F> {
+    fn default() -> Self {
+        Block { file: None, number: 0, bytes: Vec::new() }
+    }
 }
 
 /// What is known of a message without reading it.
@@ -91,20 +109,20 @@ fn is_same(a: &Option<Arc<Segment>>, b: &Arc<Segment>) -> bool {
     a.as_ref().is_some_and(|a| Arc::ptr_eq(a, b))
 }
 
-impl Block {
-    fn load(&mut self, segment: &Arc<Segment>, span: &ColumnSpan, number: u64) -> Result<&[u8]> {
-        if self.number != number || !is_same(&self.segment, segment) {
-            self.segment = None;
-            segment.read_block(span, number, &mut self.bytes)?;
-            (self.segment, self.number) = (Some(Arc::clone(segment)), number);
+impl<F: BlockSource> Block<F> {
+    fn load(&mut self, file: &Arc<F>, span: &ColumnSpan, number: u64) -> Result<&[u8]> {
+        if self.number != number || !self.file.as_ref().is_some_and(|old| Arc::ptr_eq(old, file)) {
+            self.file = None;
+            file.block(span, number, &mut self.bytes)?;
+            (self.file, self.number) = (Some(Arc::clone(file)), number);
         }
         Ok(&self.bytes)
     }
 
-    /// Gives a range of the column's stream to the sink.
-    fn stream(
+    /// Gives a range of the column's stream, which must lie inside it, to the sink.
+    pub(crate) fn stream(
         &mut self,
-        segment: &Arc<Segment>,
+        file: &Arc<F>,
         span: &ColumnSpan,
         range: Range<u64>,
         sink: &mut dyn FnMut(&[u8]) -> Result<()>,
@@ -112,10 +130,11 @@ impl Block {
         let block_bytes = u64::from(span.block_bytes.max(1));
         let mut at = range.start;
         while at < range.end {
-            let bytes = self.load(segment, span, at / block_bytes)?;
+            let bytes = self.load(file, span, at / block_bytes)?;
             let from = (at % block_bytes) as usize;
             let to = ((range.end - at).min(block_bytes) as usize).saturating_add(from).min(bytes.len());
-            let piece = bytes.get(from..to).filter(|piece| !piece.is_empty()).ok_or_else(|| beyond(segment))?;
+            let piece = bytes.get(from..to).filter(|piece| !piece.is_empty());
+            let piece = piece.ok_or_else(|| Error::new(ErrorKind::Corrupt, "a range reaches behind its column"))?;
             sink(piece)?;
             at += piece.len() as u64;
         }
@@ -132,8 +151,8 @@ pub(crate) fn stream_message(
     segment: &Arc<Segment>,
     row: &SegmentRow,
     range: Range<u64>,
-    heads: &mut Block,
-    bodies: &mut Block,
+    heads: &mut Block<Segment>,
+    bodies: &mut Block<Segment>,
     sink: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (len, head_len) = (u64::from(row.len), u64::from(row.head_len));

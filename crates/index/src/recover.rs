@@ -50,7 +50,8 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     empty_spool(env, dir)?;
     let mut files = list(env, &log_dir)?;
     let sealed = files.segments.last().map_or(0, |segment| segment.trailer.last_frame);
-    let tails = scan_tails(env, &mut files, sealed)?;
+    let state = crate::checkpoint::load(env, &dir.join(INDEX_DIR), &mut files.findings);
+    let tails = scan_tails(env, &mut files, sealed, state.frame)?;
     if !files.useless.is_empty() {
         // What replaced them may have a name that is not durable yet.
         env.disk.sync_dir(&log_dir)?;
@@ -58,11 +59,7 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
             env.disk.remove(path)?;
         }
     }
-    let mut replay = Replay {
-        state: crate::checkpoint::load(env, &dir.join(INDEX_DIR), &files.segments, &mut files.findings),
-        options,
-        findings: Vec::new(),
-    };
+    let mut replay = Replay { state, options, findings: Vec::new() };
     if !replay.is_covered_by(&files.segments, &tails) {
         replay.state = State::default();
     }
@@ -88,6 +85,7 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
         layout.tails.push(Arc::new(tail));
     }
     files.findings.append(&mut replay.findings);
+    crate::cache::remove_useless(env, dir, &layout.segments);
     let progress = Progress::new(checkpointed, files.findings);
     Ok(Opened { state: replay.state, layout, progress, lock })
 }
@@ -144,7 +142,8 @@ fn list(env: &Env, log_dir: &Path) -> Result<Files> {
 }
 
 /// Reads the tails behind the segments, cuts a torn end, and forgets tails that are sealed already or were never begun.
-fn scan_tails(env: &Env, files: &mut Files, sealed: u64) -> Result<Vec<FoundTail>> {
+/// The checkpoint was written after the frame `checkpointed` was durable: what is damaged up to there is not torn.
+fn scan_tails(env: &Env, files: &mut Files, sealed: u64, checkpointed: u64) -> Result<Vec<FoundTail>> {
     let mut found: Vec<FoundTail> = Vec::new();
     let tails = std::mem::take(&mut files.tails);
     for (n, (first_frame, path)) in tails.iter().enumerate() {
@@ -155,7 +154,7 @@ fn scan_tails(env: &Env, files: &mut Files, sealed: u64) -> Result<Vec<FoundTail
             continue;
         }
         let file = env.disk.open(path, OpenMode::ReadWrite)?;
-        let scan = TailScan::run(path, &file, *first_frame, next.is_none())?;
+        let scan = TailScan::run(path, &file, *first_frame, next.is_none().then_some(checkpointed))?;
         if scan.frames.last().is_some_and(|last| last.header.frame.number <= sealed) {
             files.useless.push(path.clone());
             continue;

@@ -30,7 +30,7 @@ struct Parts {
 }
 
 fn take_apart(tail: &Tail, mut chain_before: u32, ids_first: u64) -> Result<Parts> {
-    let scan = TailScan::run(&tail.path, &tail.file, tail.first_frame, false)?;
+    let scan = TailScan::run(&tail.path, &tail.file, tail.first_frame, None)?;
     let mut parts =
         Parts { messages: Vec::new(), events: Vec::new(), chain: 0, ids_end: ids_first, last_frame: tail.last_frame() };
     for scanned in &scan.frames {

@@ -11,6 +11,8 @@ use model::{
     Result, SpecialUse, SystemFlag, Uid, UidSet, UidValidity,
 };
 
+use platform::Env;
+
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
 use crate::{MessageWriter, PendingMessage, Reader, View};
@@ -23,6 +25,7 @@ pub struct Account {
 /// What an account, its views and its readers share.
 pub(crate) struct Inner {
     name: AccountName,
+    env: Env,
     log: Arc<Log>,
     listeners: Arc<Listeners>,
     recent: RecentFloors,
@@ -32,6 +35,11 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// The machine: for foreign files and the time.
+    pub(crate) fn env(&self) -> &Env {
+        &self.env
     }
 
     /// The account as it is durably.
@@ -165,12 +173,12 @@ pub struct Expunged {
 }
 
 impl Account {
-    pub(crate) fn new(name: AccountName, log: Arc<Log>, message_bytes_max: u64) -> Self {
+    pub(crate) fn new(name: AccountName, env: Env, log: Arc<Log>, message_bytes_max: u64) -> Self {
         let listeners = Arc::new(Listeners::default());
         let to_call = Arc::clone(&listeners);
         log.set_listener(Some(Box::new(move |_| to_call.call())));
         let recent = RecentFloors::default();
-        Account { inner: Arc::new(Inner { name, log, listeners, recent, message_bytes_max }) }
+        Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max }) }
     }
 
     /// Its name.

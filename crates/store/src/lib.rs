@@ -8,13 +8,18 @@
 
 mod account;
 mod changes;
+mod check;
 mod derived;
+pub mod export;
+pub mod import;
 mod listeners;
 mod mailboxes;
 mod message;
 mod reader;
 mod recent;
+mod restore;
 pub mod search;
+mod stats;
 mod store;
 mod view;
 
@@ -22,8 +27,12 @@ pub use account::{
     Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
 };
 pub use changes::Changes;
+pub use check::CheckReport;
+pub use index::Finding;
 pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};
 pub use reader::Reader;
+pub use restore::Restored;
+pub use stats::Stats;
 pub use store::{Options, Store};
 pub use view::{Entry, Rows, View};

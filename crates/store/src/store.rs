@@ -170,7 +170,7 @@ impl Store {
                     return Err(error.context(format!("opening account {name}")));
                 }
             };
-            let account = Arc::new(Account::new(name.clone(), log, self.options.message_bytes_max));
+            let account = Arc::new(Account::new(name.clone(), self.env.clone(), log, self.options.message_bytes_max));
             *open = Some(Open { account: Arc::clone(&account), used_at });
             return Ok(account);
         }

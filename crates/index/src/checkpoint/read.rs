@@ -10,11 +10,10 @@ use platform::{Env, Mapped};
 use super::{CHECKPOINT_FILE, CHECKPOINT_HEADER_BYTES, CHECKPOINT_MAGIC};
 use crate::check::Finding;
 use crate::codec::Input;
-use crate::segment::Segment;
 use crate::state::{Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, History, Mailbox, Slot, State, Summary};
 
 /// The state of the checkpoint, or that of an empty log when there is none that can be used. Damage is noted.
-pub(crate) fn load(env: &Env, index_dir: &Path, _segments: &[Arc<Segment>], findings: &mut Vec<Finding>) -> State {
+pub(crate) fn load(env: &Env, index_dir: &Path, findings: &mut Vec<Finding>) -> State {
     let path = index_dir.join(CHECKPOINT_FILE);
     let mut note = |what: String| {
         findings.push(Finding { file: path.clone(), offset: 0, email_id: None, what });

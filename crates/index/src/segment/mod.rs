@@ -5,13 +5,14 @@ pub(crate) mod column;
 pub(crate) mod format;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use model::{EmailId, ModSeq, Result};
 use platform::{Disk, File, OpenMode};
 
 use self::column::{ColumnSpan, corrupt, read_block, read_or_corrupt};
 use self::format::{ROW_BYTES, SegmentRow, TRAILER_BYTES, Trailer};
+use crate::cache::CacheFile;
 use crate::codec::{Input, put_varint};
 use crate::record::{BadEvent, Event};
 use crate::state::Frame;
@@ -27,6 +28,8 @@ pub(crate) struct Segment {
     disk: Arc<dyn Disk>,
     /// Opened when it is first read.
     file: OnceLock<Arc<dyn File>>,
+    /// What is derived from its messages: `None` before anybody looked.
+    pub(crate) cache: Mutex<Option<Option<Arc<CacheFile>>>>,
 }
 
 /// The file's name; names sort like frames.
@@ -65,7 +68,14 @@ impl Segment {
             }
         }
         let trailer = found.ok_or_else(|| corrupt(path, 0, "both copies of the segment's trailer are damaged"))?;
-        Ok(Segment { path: path.to_owned(), trailer, file_len, disk: Arc::clone(disk), file: OnceLock::new() })
+        Ok(Segment {
+            path: path.to_owned(),
+            trailer,
+            file_len,
+            disk: Arc::clone(disk),
+            file: OnceLock::new(),
+            cache: Mutex::new(None),
+        })
     }
 
     pub(crate) fn file(&self) -> Result<&Arc<dyn File>> {

@@ -73,18 +73,29 @@ fn finding(path: &Path, offset: u64, what: impl Into<String>) -> Finding {
 }
 
 impl TailScan {
-    /// Reads the tail in `file`. `is_last`: only there can a write be torn; all other tails were durable before the next
-    /// was begun.
-    pub(crate) fn run(path: &Path, file: &Arc<dyn File>, first_frame: u64, is_last: bool) -> Result<TailScan> {
-        Self::run_within(path, file, first_frame, is_last, file.len()?)
+    /// Reads the tail in `file`. `torn_after`: in the last tail, frames after this one may be torn; `None`: all were durable
+    /// before the next tail was begun.
+    pub(crate) fn run(
+        path: &Path,
+        file: &Arc<dyn File>,
+        first_frame: u64,
+        torn_after: Option<u64>,
+    ) -> Result<TailScan> {
+        Self::run_within(path, file, first_frame, torn_after, file.len()?)
     }
 
     /// Reads the durable part of a tail in use, which ends at `end`.
     pub(crate) fn run_up_to(path: &Path, file: &Arc<dyn File>, first_frame: u64, end: u64) -> Result<TailScan> {
-        Self::run_within(path, file, first_frame, false, end)
+        Self::run_within(path, file, first_frame, None, end)
     }
 
-    fn run_within(path: &Path, file: &Arc<dyn File>, first_frame: u64, is_last: bool, len: u64) -> Result<TailScan> {
+    fn run_within(
+        path: &Path,
+        file: &Arc<dyn File>,
+        first_frame: u64,
+        torn_after: Option<u64>,
+        len: u64,
+    ) -> Result<TailScan> {
         let mut window = Window { file: &**file, len, at: 0, bytes: Vec::new() };
         let header = window.slice(0, TAIL_HEADER_BYTES)?.and_then(read_tail_header);
         let epoch = header.filter(|(_, first)| *first == first_frame).map(|(epoch, _)| epoch);
@@ -107,9 +118,10 @@ impl TailScan {
                 frame.epoch
             }
         };
-        scan.walk(path, &mut window, first_frame, is_last)?;
-        if is_last {
-            scan.cut(path, &**file)?;
+        scan.walk(path, &mut window, first_frame, torn_after.is_some())?;
+        if let Some(proven) = torn_after {
+            scan.durable = scan.durable.max(proven);
+            scan.cut(&**file)?;
             scan.is_dirty_behind = is_dirty(&mut window, scan.end)?;
         }
         for frame in scan.frames.iter().filter(|frame| !frame.is_whole) {
@@ -154,8 +166,7 @@ impl TailScan {
     }
 
     /// Drops the frames of the last batch from the first one on that is not whole, message bytes included.
-    fn cut(&mut self, path: &Path, file: &dyn File) -> Result<()> {
-        let _ = path;
+    fn cut(&mut self, file: &dyn File) -> Result<()> {
         let from = self.frames.partition_point(|frame| frame.header.frame.number <= self.durable);
         let mut keep = from;
         while let Some(frame) = self.frames.get(keep) {

@@ -7,6 +7,30 @@ use std::sync::Arc;
 use mailyard_index::{Log, Mailbox, State};
 use model::{EmailId, Flags, ModSeq, UidSet};
 
+/// Derives two blobs from a message: its header's length as text, and its last ten bytes.
+#[derive(Debug)]
+pub struct Ends;
+
+impl mailyard_index::Derive for Ends {
+    fn version(&self) -> u32 {
+        7
+    }
+
+    fn columns(&self) -> usize {
+        2
+    }
+
+    fn derive(&self, message: &mut mailyard_index::MessageBytes<'_>) -> model::Result<Vec<Vec<u8>>> {
+        let mut last = Vec::new();
+        let len = u64::from(message.info().len);
+        message.range(len.saturating_sub(10)..len, &mut |piece| {
+            last.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(vec![message.header()?.len().to_string().into_bytes(), last])
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub flags: u128,
@@ -135,6 +159,8 @@ pub fn check_messages(log: &Arc<Log>, account: &Account, bytes: &BTreeMap<u64, A
         let info = reader.info(EmailId(id)).unwrap();
         assert_eq!(info.len as usize, expected.len());
         assert_eq!(reader.header(EmailId(id)).unwrap(), &expected[..info.header_len as usize], "header of {id}");
+        assert_eq!(reader.derived(EmailId(id), 0).unwrap(), info.header_len.to_string().as_bytes());
+        assert_eq!(reader.derived(EmailId(id), 1).unwrap(), &expected[expected.len().saturating_sub(10)..]);
         let (from, to) = (expected.len() / 3, expected.len() * 2 / 3 + 1);
         let mut part = Vec::new();
         let sink = &mut |piece: &[u8]| {

@@ -7,10 +7,9 @@ use sessions::ChannelBinding;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
-use super::tls;
+use super::tls::{self, Tls};
 
 /// How much is read at once in the clear. The buffer exists only once there is something to read.
 const READ_BYTES: usize = 64 * 1024;
@@ -70,11 +69,11 @@ impl Stream {
     }
 
     /// Negotiates TLS as the server. Only a connection in the clear can.
-    pub async fn start_tls(self, config: Arc<ServerConfig>) -> io::Result<(Stream, ChannelBinding)> {
+    pub async fn start_tls(self, tls: &Tls) -> io::Result<(Stream, ChannelBinding)> {
         match self {
             Stream::Plain(tcp) => {
-                let stream = TlsAcceptor::from(config).accept(tcp).await?;
-                let binding = tls::channel_binding(stream.get_ref().1);
+                let stream = TlsAcceptor::from(Arc::clone(&tls.config)).accept(tcp).await?;
+                let binding = tls::channel_binding(tls, stream.get_ref().1);
                 Ok((Stream::Tls(Box::new(stream)), binding))
             }
             Stream::Tls(_) => Err(io::Error::other("the connection has TLS already")),

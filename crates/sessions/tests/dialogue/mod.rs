@@ -54,6 +54,7 @@ fn run(server: &mut Server, action: &Action, captures: &Captures) -> Result<(), 
         Action::Connect(number, words) => server.connect(*number, words),
         Action::As(number, user, mailbox) => server.log_in(*number, user, mailbox.as_deref()),
         Action::Event(number, name) => server.event(*number, name),
+        Action::Disk(what) => server.disk(what),
         Action::Check(a, relation, b) => captures.check(a, relation, b),
     }
 }

@@ -42,13 +42,13 @@ pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> S
     let account = session.account()?;
     session.selected()?;
     let wants_modseq = command.modifiers.changed_since.is_some();
-    if wants_modseq || command.items.contains(&FetchAtt::ModSeq) {
-        // RFC 7162 §3.1: CONDSTORE enabling commands.
-        session.enable_condstore(out);
-    }
     if command.modifiers.vanished && !(command.uid && wants_modseq && session.enabled.qresync) {
         // RFC 7162 §3.2.6
         return Err(Done::bad("VANISHED needs UID FETCH, CHANGEDSINCE, and QRESYNC enabled").into());
+    }
+    if wants_modseq || command.items.contains(&FetchAtt::ModSeq) {
+        // RFC 7162 §3.1: CONDSTORE enabling commands.
+        session.enable_condstore(out);
     }
     let utf8 = session.utf8();
     let qresync = session.enabled.qresync;
@@ -160,7 +160,7 @@ struct FetchRun {
 impl Running for FetchRun {
     fn pull(&mut self, session: &mut Session, out: &mut Output) -> Result<Progress, Stop> {
         let selected = session.selected()?;
-        while !out.is_full() {
+        while !out.is_full() || self.is_in_small_response(out) {
             if self.current.is_none() && !self.begin_next(selected, out)? {
                 return self.finish(selected).map(Progress::Done);
             }
@@ -194,6 +194,13 @@ enum Stream {
 }
 
 impl FetchRun {
+    /// Whether a response has begun that is still small: it is finished at once, so that it can still be taken back whatever the
+    /// output holds.
+    fn is_in_small_response(&self, out: &Output) -> bool {
+        let Some(Current { stream: None, begins_at: Some(at), .. }) = self.current else { return false };
+        (out.pending().len().saturating_sub(at) as u64) < WHOLE_BYTES_MAX
+    }
+
     /// The next message; false when there is none.
     fn begin_next(&mut self, selected: &Selected, out: &mut Output) -> Result<bool, Stop> {
         let mut entry = loop {
@@ -291,6 +298,9 @@ impl FetchRun {
                 // The whole response is left out, or just the item when some of the response has left already.
                 out.truncate_pending(current.begins_at.unwrap_or(item_begins_at));
                 if current.begins_at.is_some() {
+                    // It was not told that it is \Seen now; what follows the command tells it.
+                    let uid = current.entry.uid.get();
+                    self.newly_seen = self.newly_seen.difference(&NumSet::range(uid, uid));
                     self.current = None;
                 }
                 self.damage.get_or_insert(stop);

@@ -1,0 +1,148 @@
+//! Bytes that decay: wherever a byte flips, nothing panics, no wrong byte is given out, the account opens, and what is damaged
+//! is confined to what shares the block.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+mod model;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::model::{DateTime, EmailId, ErrorKind, Flags, MailboxName, SystemFlag, UidSet};
+use mailyard_index::{Budget, Log, NewEntry, Options};
+use model::{Ends, observe};
+use platform::random::Prng;
+use platform::sim::{SimDisk, SimEnv};
+use platform::{Disk, OpenMode};
+
+const DIR: &str = "/mail/ann";
+
+fn options() -> Options {
+    Options { tail_bytes_max: 6_000, spool_above_bytes: 400, preallocate_bytes_min: 0, ..Options::default() }
+}
+
+/// An account with segments, frozen and active tail, checkpoint and caches; all of it durable, and closed.
+fn account(sim: &SimEnv) -> BTreeMap<u64, Vec<u8>> {
+    sim.disk.create_dir_all_durable(Path::new("/mail")).unwrap();
+    let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends))).unwrap();
+    let mut prng = Prng::new(5);
+    let mailboxes =
+        ["INBOX", "b"].map(|name| log.commit(|tx| tx.create_mailbox(&MailboxName::new(name).unwrap(), &[])).unwrap());
+    let mut messages = BTreeMap::new();
+    for n in 0..40u64 {
+        let message: Vec<u8> = (0..prng.between(1, 900)).map(|_| b'a' + prng.below(20) as u8).collect();
+        let email = log
+            .commit(|tx| {
+                let mut writer = log.message_writer();
+                writer.write(&message)?;
+                let email = tx.add_message(writer.finish(message.len() as u32 / 3)?)?;
+                let flags = Flags::system(SystemFlag::Seen);
+                let entry = NewEntry { uid: None, flags, internal_date: DateTime::utc(n as i64), save_date: None };
+                tx.add_entry(mailboxes[n as usize % 2], email, &entry)?;
+                Ok(email)
+            })
+            .unwrap();
+        messages.insert(email.0, message);
+        if n == 30 {
+            log.maintain(Budget { bytes: u64::MAX }).unwrap();
+        }
+    }
+    log.commit(|tx| tx.expunge(mailboxes[1], &UidSet::range(2, 4))).unwrap();
+    log.close().unwrap();
+    for path in files(&sim.disk, Path::new(DIR)) {
+        sim.disk.open(&path, OpenMode::ReadWrite).unwrap().sync_data().unwrap();
+        sim.disk.sync_dir(path.parent().unwrap()).unwrap();
+    }
+    messages
+}
+
+fn files(disk: &SimDisk, dir: &Path) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for entry in disk.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        if entry.is_dir { paths.extend(files(disk, &path)) } else { paths.push(path) }
+    }
+    paths
+}
+
+/// Flips bits of every `step`th byte of every file whose path contains `of`; `unreadable`: messages that one flip may hit.
+fn flip(of: &str, step: usize, unreadable: usize, without_index: bool) {
+    let sim = SimEnv::new(11);
+    let messages = account(&sim);
+    let whole = {
+        let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends))).unwrap();
+        assert_eq!(log.check().unwrap().findings, []);
+        let whole = observe(&log.state(), 0);
+        log.close().unwrap();
+        whole
+    };
+    if without_index {
+        mailyard_index::remove_index(&sim.env(), Path::new(DIR)).unwrap();
+        sim.disk.sync_dir(&Path::new(DIR).join("index")).unwrap();
+    }
+    let paths = files(&sim.disk, Path::new(DIR));
+    let paths: Vec<_> = paths.into_iter().filter(|path| path.to_string_lossy().contains(of)).collect();
+    assert!(!paths.is_empty(), "there is a file {of}");
+    let mut prng = Prng::new(3);
+    for path in paths {
+        let len = sim.disk.metadata(&path).unwrap().len;
+        for offset in (0..len).step_by(step) {
+            let disk = sim.disk.crash_image(1);
+            disk.corrupt(&path, offset, 1 << prng.below(8)).unwrap();
+            let machine = sim.with_disk(disk);
+            let place = format!("{} at {offset}", path.display());
+            let log = Log::open(&machine.env(), Path::new(DIR), options(), Some(Arc::new(Ends)))
+                .unwrap_or_else(|error| panic!("{place}: {error}"));
+            let found = observe(&log.state(), 0);
+            let report = log.check().unwrap();
+            let is_index = of != "tail" && of != "segment";
+            if is_index || !without_index {
+                assert_eq!(found, whole, "{place}");
+            }
+            let mut reader = log.reader();
+            let mut damaged = 0;
+            for (id, message) in &messages {
+                let id = EmailId(*id);
+                for (result, expected) in [
+                    (reader.header(id).map(<[u8]>::to_vec), &message[..message.len() / 3]),
+                    (reader.whole(id), &message[..]),
+                    (reader.derived(id, 1).map(<[u8]>::to_vec), &message[message.len().saturating_sub(10)..]),
+                ] {
+                    match result {
+                        Ok(bytes) => assert_eq!(bytes, expected, "{place}"),
+                        Err(error) => {
+                            damaged += 1;
+                            let kind = error.kind();
+                            assert!(matches!(kind, ErrorKind::Corrupt | ErrorKind::Expunged), "{place}: {error:?}");
+                        }
+                    }
+                }
+            }
+            assert!(damaged <= unreadable * 3, "{place}: {damaged} readings failed");
+            if damaged > 0 {
+                assert!(!report.findings.is_empty() || !log.damage().is_empty(), "{place}: nobody noticed");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_decayed_segment_hurts_the_messages_of_one_block() {
+    flip("segment", 3, 40, false);
+}
+
+#[test]
+fn a_decayed_tail_hurts_one_message() {
+    flip("tail", 2, 40, false);
+}
+
+#[test]
+fn a_decayed_index_hurts_nothing() {
+    flip("index", 3, 0, false);
+}
+
+#[test]
+fn a_decayed_log_without_an_index_still_opens() {
+    flip("segment", 7, 40, true);
+    flip("tail", 5, 40, true);
+}

@@ -1,0 +1,140 @@
+//! Foreign line ends and quoting on their way in: bare LF becomes CRLF, `>From ` loses one `>` (mboxrd).
+//!
+//! Everything else stays as it is: CRLF, a CR alone, NULs, octets above 127. The result does not depend on how the input was cut.
+
+/// How a message is written in a foreign file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// Whether bare LFs stand for CRLF.
+    pub(super) convert: bool,
+    /// Whether lines of `>…>From ` lose one `>`.
+    pub(super) unquote: bool,
+}
+
+/// Streams message bytes from a file with foreign line ends.
+#[derive(Debug)]
+pub(super) struct Normaliser {
+    form: Form,
+    /// The last octet was a CR.
+    after_cr: bool,
+    /// Where in a line that may be quoted: `None` once it is clear that it is not.
+    held: Option<Held>,
+}
+
+/// The beginning of a line that still may be `>+From `: not written yet, as it is known without being kept.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// How many `>`.
+    marks: u64,
+    /// How much of `From `.
+    matched: usize,
+}
+
+impl Normaliser {
+    /// At the start of a message.
+    pub(super) fn new(form: Form) -> Self {
+        Normaliser { form, after_cr: false, held: Some(Held::default()) }
+    }
+
+    /// Takes the next octets and appends what they become to `out`.
+    pub(super) fn push(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
+        while !input.is_empty() {
+            if let Some(held) = self.held {
+                input = self.push_held(held, input, out);
+                continue;
+            }
+            let Some(at) = memchr::memchr(b'\n', input) else {
+                out.extend_from_slice(input);
+                self.after_cr = input.last() == Some(&b'\r');
+                return;
+            };
+            let (line, rest) = input.split_at(at);
+            out.extend_from_slice(line);
+            let has_cr = line.last().map_or(self.after_cr, |last| *last == b'\r');
+            out.extend_from_slice(if has_cr || !self.form.convert { b"\n" } else { b"\r\n" });
+            self.after_cr = false;
+            self.held = Some(Held::default());
+            input = rest.get(1..).unwrap_or_default();
+        }
+    }
+
+    /// The message ends.
+    pub(super) fn finish(mut self, out: &mut Vec<u8>) {
+        if let Some(held) = self.held.take() {
+            write_held(held, held.marks, out);
+        }
+    }
+
+    /// Looks at octets while the line may still be quoted; returns what is left of the input.
+    fn push_held<'a>(&mut self, mut held: Held, input: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
+        const FROM: &[u8] = super::from_line::PREFIX;
+        if !self.form.unquote {
+            self.held = None;
+            return input;
+        }
+        for (n, byte) in input.iter().enumerate() {
+            if held.matched == 0 && *byte == b'>' {
+                held.marks += 1;
+            } else if held.marks > 0 && FROM.get(held.matched) == Some(byte) {
+                held.matched += 1;
+                if held.matched == FROM.len() {
+                    write_held(held, held.marks - 1, out);
+                    self.held = None;
+                    return input.get(n + 1..).unwrap_or_default();
+                }
+            } else {
+                write_held(held, held.marks, out);
+                self.held = None;
+                return input.get(n..).unwrap_or_default();
+            }
+        }
+        self.held = Some(held);
+        &[]
+    }
+}
+
+fn write_held(held: Held, marks: u64, out: &mut Vec<u8>) {
+    out.extend((0..marks).map(|_| b'>'));
+    out.extend_from_slice(super::from_line::PREFIX.get(..held.matched).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn normal(pieces: &[&[u8]], unquote: bool) -> Vec<u8> {
+        let mut normaliser = Normaliser::new(Form { convert: true, unquote });
+        let mut out = Vec::new();
+        for piece in pieces {
+            normaliser.push(piece, &mut out);
+        }
+        normaliser.finish(&mut out);
+        out
+    }
+
+    #[test]
+    fn known_answers() {
+        for (input, expected) in [
+            (&b"a\nb\r\nc\rd\n\n"[..], &b"a\r\nb\r\nc\rd\r\n\r\n"[..]),
+            (b">From a\n>>From b\n>Fro\n> From\n>", b"From a\r\n>From b\r\n>Fro\r\n> From\r\n>"),
+            (b"From a\nx>From b\n>\n>>", b"From a\r\nx>From b\r\n>\r\n>>"),
+            (b"\0\xff\n\r\n\r", b"\0\xff\r\n\r\n\r"),
+            (b"", b""),
+        ] {
+            assert_eq!(normal(&[input], true), expected, "{input:?}");
+        }
+        assert_eq!(normal(&[b">From a\n"], false), b">From a\r\n");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn cuts_do_not_matter(text in "[>From \r\na]{0,40}", cut in 0usize..41, unquote: bool) {
+            let bytes = text.as_bytes();
+            let (a, b) = bytes.split_at(cut.min(bytes.len()));
+            proptest::prop_assert_eq!(normal(&[a, b], unquote), normal(&[bytes], unquote));
+            let single: Vec<&[u8]> = bytes.chunks(1).collect();
+            proptest::prop_assert_eq!(normal(&single, unquote), normal(&[bytes], unquote));
+        }
+    }
+}
