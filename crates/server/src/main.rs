@@ -1,2 +1,21 @@
 //! The `mailyard` program.
-fn main() {}
+//!
+//! `cli` says what can be asked; `serve` runs the server, `demo` runs one on sample mail, `admin` does everything else, directly on the
+//! store or, over the `control` socket, in the server that holds it.
+
+mod admin;
+mod auth;
+mod cli;
+mod config;
+mod control;
+mod demo;
+mod logging;
+mod metrics;
+mod net;
+mod serve;
+mod server;
+mod users;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -65,7 +65,7 @@ impl Users {
 
 impl Authenticator for Users {
     fn verify_password(&self, _: &Connection, user: &str, password: &str) -> Result<AccountName, Refusal> {
-        let known = USERS.iter().any(|known| *known == (user, password));
+        let known = USERS.contains(&(user, password));
         AccountName::new(user).ok().filter(|_| known).ok_or_else(|| self.refusal())
     }
 
@@ -228,6 +228,17 @@ impl Server {
         Ok(())
     }
 
+    /// Something happens to the disk.
+    pub fn disk(&mut self, what: &str) -> Result<(), String> {
+        let disk = &self.sim.disk;
+        match what {
+            "fail" => disk.fail_at(1),
+            "full" => disk.set_capacity(Some(disk.used_bytes())),
+            _ => return Err(format!("no such thing happens to disks: {what}")),
+        }
+        Ok(())
+    }
+
     fn client(&mut self, number: usize) -> Result<&mut Client, String> {
         self.clients.get_mut(&number).ok_or_else(|| format!("no connection {number}"))
     }
@@ -334,7 +345,9 @@ fn damage(sim: &SimEnv, dir: &Path, octets: &[u8]) -> usize {
         let path = dir.join(&entry.name);
         match disk.read(&path) {
             Ok(stored) => {
-                for at in stored.windows(octets.len()).enumerate().filter(|(_, window)| *window == octets).map(|hit| hit.0) {
+                for at in
+                    stored.windows(octets.len()).enumerate().filter(|(_, window)| *window == octets).map(|hit| hit.0)
+                {
                     sim.disk.corrupt(&path, at as u64, 1).unwrap();
                     hits += 1;
                 }

@@ -1,0 +1,146 @@
+//! What an administrator can ask for, as data: the command line makes it, the control socket carries it as one line of JSON.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::users::{Credentials, ScramSecrets};
+
+/// A command. Paths are absolute, since the server's working directory is another.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Adds a user and its account.
+    UserAdd {
+        /// Its name.
+        user: String,
+        /// What is stored of its password.
+        password: Password,
+    },
+    /// Gives a user another password.
+    UserPasswd {
+        /// Its name.
+        user: String,
+        /// What is stored of its password.
+        password: Password,
+    },
+    /// Removes a user.
+    UserRemove {
+        /// Its name.
+        user: String,
+        /// Whether the account goes too, for good.
+        delete_mail: bool,
+    },
+    /// Lists the users.
+    UserList,
+    /// Brings mail in.
+    Import {
+        /// Whose account.
+        user: String,
+        /// The mailbox, for a single mbox file or Maildir; the parent of all, for a tree. None: named after the files.
+        mailbox: Option<String>,
+        /// mbox files, Maildirs and directories of them.
+        paths: Vec<PathBuf>,
+    },
+    /// Writes mail out.
+    Export {
+        /// Whose account.
+        user: String,
+        /// One mailbox only.
+        mailbox: Option<String>,
+        /// What is written.
+        format: Format,
+        /// The directory to write into.
+        to: PathBuf,
+    },
+    /// Brings expunged messages back.
+    Restore {
+        /// Whose account.
+        user: String,
+        /// Which mailbox.
+        mailbox: String,
+        /// Those that were expunged since; Unix seconds.
+        since_unix_seconds: i64,
+    },
+    /// Verifies every record and checksum.
+    Check {
+        /// One account only.
+        user: Option<String>,
+        /// Builds the index anew.
+        repair: bool,
+    },
+    /// Accounts in numbers.
+    Stats {
+        /// One account only.
+        user: Option<String>,
+    },
+}
+
+/// What `export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// An mbox file a mailbox.
+    Mbox,
+    /// A Maildir a mailbox.
+    Maildir,
+}
+
+/// A password as it is stored: hashed by the command line, so that it crosses no socket.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Password {
+    argon2id: String,
+    scram_sha_256: String,
+}
+
+impl Password {
+    /// For a request.
+    pub fn new(credentials: &Credentials) -> Self {
+        Password { argon2id: credentials.argon2id.clone(), scram_sha_256: credentials.scram.to_string() }
+    }
+
+    /// For the users file.
+    pub fn into_credentials(self) -> Result<Credentials, &'static str> {
+        let scram: ScramSecrets = self.scram_sha_256.parse()?;
+        if !self.argon2id.starts_with("$argon2id$") || self.argon2id.contains(char::is_whitespace) {
+            return Err("the password is no argon2id hash");
+        }
+        Ok(Credentials { argon2id: self.argon2id, scram })
+    }
+}
+
+/// Without the secrets.
+impl std::fmt::Debug for Password {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Password")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_one_line_and_comes_back() {
+        let request = Request::Export {
+            user: "ann".into(),
+            mailbox: Some("a\nb".into()),
+            format: Format::Maildir,
+            to: "/tmp/x".into(),
+        };
+        let line = serde_json::to_string(&request).unwrap();
+        assert!(!line.contains('\n') && line.contains("\"command\":\"export\""), "{line}");
+        assert_eq!(format!("{:?}", serde_json::from_str::<Request>(&line).unwrap()), format!("{request:?}"));
+    }
+
+    #[test]
+    fn a_password_with_blanks_cannot_break_the_users_file() {
+        let scram = ScramSecrets::decoy(b"", "").to_string();
+        for bad in ["", "$argon2i$x", "$argon2id$x\nuser root"] {
+            let password = Password { argon2id: bad.into(), scram_sha_256: scram.clone() };
+            assert!(password.into_credentials().is_err());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Administration commands: on the store itself, or through the server that holds it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use model::{Error, ErrorKind, Result};
+use platform::Env;
+use serde_json::Value;
+use store::Store;
+
+use super::args::{Admin, Global, User};
+use super::bar::Bar;
+use super::{password, print};
+use crate::admin::{self, Password, Request};
+use crate::config::Config;
+use crate::control;
+use crate::serve::store_options;
+use crate::users::Directory;
+
+/// Exit code of `check` when something is damaged.
+const DAMAGED: u8 = 3;
+
+/// Runs a command and prints its result.
+pub fn run(global: &Global, config: &Config, command: Admin) -> Result<ExitCode> {
+    let is_check = matches!(command, Admin::Check { .. });
+    let mut bar = Bar::new(global.quiet || global.json);
+    let result = execute(config, request(command)?, &mut bar);
+    bar.finish();
+    let result = result?;
+    if global.json {
+        print::line(&result)?;
+    } else {
+        print::text(&print::result(&result))?;
+    }
+    let damaged = is_check && result.get("damaged").and_then(Value::as_u64).unwrap_or(0) > 0;
+    Ok(if damaged { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS })
+}
+
+fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
+    let data = &config.server.data;
+    let env = Env::real();
+    match Store::open(env.clone(), data.clone(), store_options(config)) {
+        Ok(store) => {
+            let users = Arc::new(Directory::open(env, data)?);
+            admin::run(&admin::Context { store, users }, request, bar)
+        }
+        Err(error) if error.kind() == ErrorKind::InUse => match control::ask(data, &request, bar) {
+            Err(no_server) if no_server.kind() == ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::InUse, format!("{}: another mailyard command works on it", data.display())))
+            }
+            result => result,
+        },
+        Err(error) => Err(error.context(data.display())),
+    }
+}
+
+fn request(command: Admin) -> Result<Request> {
+    Ok(match command {
+        Admin::User(User::Add { name, password_stdin }) => {
+            Request::UserAdd { user: name, password: Password::new(&password::ask(password_stdin)?) }
+        }
+        Admin::User(User::Passwd { name, password_stdin }) => {
+            Request::UserPasswd { user: name, password: Password::new(&password::ask(password_stdin)?) }
+        }
+        Admin::User(User::Remove { name, delete_mail }) => Request::UserRemove { user: name, delete_mail },
+        Admin::User(User::List) => Request::UserList,
+        Admin::Import { user, mailbox, paths } => {
+            let paths = paths.iter().map(|path| absolute(path)).collect::<Result<_>>()?;
+            Request::Import { user, mailbox, paths }
+        }
+        Admin::Export { user, mailbox, format, to } => Request::Export { user, mailbox, format, to: absolute(&to)? },
+        Admin::Restore { user, mailbox, since } => {
+            let now = Env::real().clock.now().seconds;
+            Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) }
+        }
+        Admin::Check { user, repair } => Request::Check { user, repair },
+        Admin::Stats { user } => Request::Stats { user },
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Error::from(error).context(path.display()))
+}

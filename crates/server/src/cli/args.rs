@@ -1,0 +1,201 @@
+//! What the command line understands.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use super::since::Since;
+use crate::admin::Format;
+use crate::net::Protocol;
+
+/// A mail store with IMAP on top.
+#[derive(Debug, Parser)]
+#[command(name = "mailyard", version, max_term_width = 100)]
+pub struct Args {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, clap::Args)]
+pub struct Global {
+    /// The directory that holds the accounts and the users
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// The configuration file (`mailyard config --defaults` prints one)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print results as one line of JSON, for scripts
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Show no progress
+    #[arg(long, global = true)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve mail until SIGTERM or SIGINT; SIGHUP reads configuration and certificate again
+    Serve {
+        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, metrics=…; port 0 takes a free one
+        #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
+        listen: Vec<(Protocol, SocketAddr)>,
+    },
+    /// Serve sample mail from a temporary directory, and say how to connect
+    Demo {
+        /// What to listen on, instead of a free loopback port
+        #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
+        listen: Vec<(Protocol, SocketAddr)>,
+    },
+    /// Measure this and other mail servers, beside what the machine could do; `mailyard bench --help` says how
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Arguments of the benchmark
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Show or check the configuration
+    Config(ConfigAction),
+    #[command(flatten)]
+    Admin(Admin),
+}
+
+/// What to do with the configuration.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct ConfigAction {
+    /// Print an annotated sample: every key with its default
+    #[arg(long)]
+    pub defaults: bool,
+    /// Read a file and say what is wrong with it
+    #[arg(long, value_name = "FILE")]
+    pub check: Option<PathBuf>,
+    /// Print the reference page of the documentation
+    #[arg(long, hide = true)]
+    pub reference: bool,
+}
+
+/// Commands that work on the store, through the server when one runs.
+#[derive(Debug, Subcommand)]
+pub enum Admin {
+    /// Add, list and remove users, and change passwords
+    #[command(subcommand)]
+    User(User),
+    /// Bring mail in: mbox files, Maildirs, and directories of them. Run twice, nothing is imported twice
+    Import {
+        /// Whose account
+        #[arg(long)]
+        user: String,
+        /// The mailbox to put it in; for a directory of many, their parent. Without it, mailboxes are named after the files
+        #[arg(long)]
+        mailbox: Option<String>,
+        /// What to import
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Write mail out, as an mbox file or a Maildir for each mailbox
+    Export {
+        /// Whose account
+        #[arg(long)]
+        user: String,
+        /// One mailbox only
+        #[arg(long)]
+        mailbox: Option<String>,
+        /// What to write
+        #[arg(long, value_enum, default_value = "mbox")]
+        format: Format,
+        /// The directory to write into
+        #[arg(value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Bring expunged messages back
+    Restore {
+        /// Whose account
+        #[arg(long)]
+        user: String,
+        /// Which mailbox
+        #[arg(long)]
+        mailbox: String,
+        /// Those expunged since a time (2026-01-31T12:00:00Z) or within a time (3d, 12h, 30m)
+        #[arg(long, value_name = "TIME")]
+        since: Since,
+    },
+    /// Verify every record and checksum; exit code 3 when there is damage
+    Check {
+        /// One account only
+        #[arg(long)]
+        user: Option<String>,
+        /// Build the index anew
+        #[arg(long)]
+        repair: bool,
+    },
+    /// Show accounts in numbers
+    Stats {
+        /// One account only
+        #[arg(long)]
+        user: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum User {
+    /// Add a user and its account
+    Add {
+        /// The name to log in with
+        name: String,
+        /// Read the password from standard input, one line
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// List users and accounts
+    List,
+    /// Remove a user; its mail stays unless told otherwise
+    Remove {
+        /// Its name
+        name: String,
+        /// Delete its mail too, for good
+        #[arg(long)]
+        delete_mail: bool,
+    },
+    /// Change a password
+    Passwd {
+        /// Whose
+        name: String,
+        /// Read the password from standard input, one line
+        #[arg(long)]
+        password_stdin: bool,
+    },
+}
+
+fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {
+    let (protocol, address) =
+        text.split_once('=').ok_or("expected PROTOCOL=ADDRESS:PORT, such as imap=127.0.0.1:1143")?;
+    let protocol =
+        Protocol::from_name(protocol).ok_or_else(|| format!("{protocol:?} is neither imap nor imaps nor metrics"))?;
+    let address =
+        address.parse().map_err(|_| format!("{address:?} is no address with a port, such as 127.0.0.1:1143"))?;
+    Ok((protocol, address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn listeners() {
+        assert_eq!(listener("imaps=[::1]:993"), Ok((Protocol::Imaps, "[::1]:993".parse().unwrap())));
+        for bad in ["imap", "pop3=127.0.0.1:1", "imap=localhost:1", "imap=127.0.0.1"] {
+            assert!(listener(bad).is_err(), "{bad}");
+        }
+    }
+}

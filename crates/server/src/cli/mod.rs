@@ -1,0 +1,83 @@
+//! The command line: what can be asked, and what each command does with it.
+
+mod administer;
+mod args;
+mod bar;
+mod password;
+pub mod print;
+mod since;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use model::{Error, ErrorKind, Result};
+
+use self::args::{Args, Command, ConfigAction, Global};
+use crate::config::{self, Config};
+use crate::serve::{self, Setup};
+use crate::{demo, logging};
+
+/// Runs what the command line says. 0: done; 1: failed; 2: the command line is wrong; 3: `check` found damage.
+pub fn main() -> ExitCode {
+    // Everything that this program writes is somebody's mail or password: nobody else's to read.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let args = Args::parse();
+    match run(args) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "mailyard: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: Args) -> Result<ExitCode> {
+    let Args { global, command } = args;
+    match command {
+        Command::Serve { listen } => {
+            let config = configuration(&global)?;
+            logging::start(&config.log)?;
+            serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
+        }
+        Command::Demo { listen } => demo::run(listen, global.json)?,
+        Command::Bench { arguments } => {
+            let name = std::iter::once("mailyard bench".into());
+            return Ok(bench::run(name.chain(arguments)));
+        }
+        Command::Config(action) => return configure(&action),
+        Command::Admin(admin) => return administer::run(&global, &configuration(&global)?, admin),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration file, if one is given, with the command line on top. The data directory is set.
+fn configuration(global: &Global) -> Result<Config> {
+    let mut config = match &global.config {
+        Some(file) => config::load(file).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?,
+        None => Config::default(),
+    };
+    if let Some(data) = &global.data {
+        config.server.data.clone_from(data);
+    }
+    if config.server.data.as_os_str().is_empty() {
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            "no data directory: give --data DIR, or --config FILE with server.data",
+        ));
+    }
+    Ok(config)
+}
+
+fn configure(action: &ConfigAction) -> Result<ExitCode> {
+    if let Some(file) = &action.check {
+        let config = config::load(file).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+        crate::net::load_tls(&config.tls)?;
+        print::line(format_args!("{} is fine", file.display()))?;
+    } else if action.reference {
+        print::text(&config::reference())?;
+    } else {
+        print::text(&config::sample())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,247 @@
+//! Every configuration key, declared once: name, type, default, range and documentation.
+//!
+//! The macro below makes from it the structs, the defaults, the assignment by name that the parser uses, and the table that the
+//! sample and the reference page are written from. A key whose doc says "At start." is read when the server starts; all others are
+//! read again on SIGHUP and hold for connections that begin afterwards.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeValue;
+
+use super::setting::{Ranged, Setting, choice};
+
+choice! {
+    /// When a password may be sent in the clear.
+    PlainTextLogin {
+        /// Over TLS or within this machine.
+        SecureOnly = "secure-only",
+        /// Always.
+        Always = "always",
+    }
+}
+
+choice! {
+    /// How log lines are written.
+    LogFormat {
+        /// For people.
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
+    }
+}
+
+/// A section as documentation wants it.
+pub struct Section {
+    /// Its name.
+    pub name: &'static str,
+    /// Its description, line by line.
+    pub doc: &'static [&'static str],
+    /// Its keys, in the order of their declaration.
+    pub keys: &'static [Key],
+}
+
+/// A key as documentation wants it.
+pub struct Key {
+    /// Its name within its section.
+    pub name: &'static str,
+    /// Its description, line by line.
+    pub doc: &'static [&'static str],
+    /// What its values are called.
+    pub kind: fn() -> String,
+    /// Its range, for numbers that have one.
+    pub range: Option<fn() -> String>,
+}
+
+macro_rules! config {
+    ($(
+        $(#[doc = $section_doc:literal])*
+        $section:ident: $Section:ident {
+            $(
+                $(#[doc = $doc:literal])*
+                $key:ident: $Type:ty = $default:expr $(, in $range:expr)?;
+            )*
+        }
+    )*) => {
+        $(
+            $(#[doc = $section_doc])*
+            #[derive(Clone, Debug, PartialEq)]
+            pub struct $Section {
+                $( $(#[doc = $doc])* pub $key: $Type, )*
+            }
+
+            impl Default for $Section {
+                fn default() -> Self {
+                    $Section { $( $key: $default, )* }
+                }
+            }
+        )*
+
+        /// The whole configuration.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Config {
+            $( $(#[doc = $section_doc])* pub $section: $Section, )*
+        }
+
+        impl Config {
+            /// Sets one key; `None` when there is no such key.
+            pub(super) fn set(&mut self, section: &str, key: &str, value: &DeValue<'_>) -> Option<Result<(), String>> {
+                match (section, key) {
+                    $( $( (stringify!($section), stringify!($key)) => {
+                        let value = <$Type as Setting>::from_toml(value);
+                        $( let value = value.and_then(|value| value.check(&$range)); )?
+                        Some(value.map(|value| self.$section.$key = value))
+                    } )* )*
+                    _ => None,
+                }
+            }
+
+            /// Every key with its value as TOML: section, key, value.
+            pub(super) fn values(&self) -> Vec<(&'static str, &'static str, String)> {
+                vec![ $( $( (stringify!($section), stringify!($key), self.$section.$key.to_toml()), )* )* ]
+            }
+        }
+
+        /// The sections and keys, for documentation and for suggestions.
+        pub static SECTIONS: &[Section] = &[ $(
+            Section {
+                name: stringify!($section),
+                doc: &[ $($section_doc),* ],
+                keys: &[ $( Key {
+                    name: stringify!($key),
+                    doc: &[ $($doc),* ],
+                    kind: <$Type as Setting>::kind,
+                    range: config!(@range $Type $(, $range)?),
+                }, )* ],
+            },
+        )* ];
+    };
+    (@range $Type:ty) => { None };
+    (@range $Type:ty, $range:expr) => {
+        Some(|| {
+            let range: std::ops::RangeInclusive<$Type> = $range;
+            format!("{} to {}", range.start().to_toml(), range.end().to_toml())
+        })
+    };
+}
+
+config! {
+    /// The server as a whole.
+    server: ServerSection {
+        /// The directory that holds the accounts and the users. `--data` on the command line wins. At start.
+        data: PathBuf = PathBuf::new();
+        /// How long commands that are under way may go on after SIGTERM, seconds.
+        shutdown_grace_seconds: u32 = 10, in 0..=600;
+        /// The text of the greeting.
+        greeting: String = "Mailyard ready".to_owned();
+    }
+
+    /// Where connections are taken. Each list may be empty; port 0 takes a free port, which the `ready` line of the log shows.
+    /// `--listen` on the command line replaces the lists. At start.
+    listen: ListenSection {
+        /// IMAP; STARTTLS is offered where a certificate is configured. At start.
+        imap: Vec<SocketAddr> = Vec::new();
+        /// IMAP over TLS (RFC 8314). At start.
+        imaps: Vec<SocketAddr> = Vec::new();
+        /// Metrics in Prometheus' text format over HTTP, with no protection: keep it on a loopback or an administration network.
+        /// At start.
+        metrics: Vec<SocketAddr> = Vec::new();
+    }
+
+    /// The server's certificate, read again on SIGHUP.
+    tls: TlsSection {
+        /// The certificate chain, PEM, the server's own certificate first. Empty: no TLS.
+        certificate_file: PathBuf = PathBuf::new();
+        /// The private key, PEM.
+        key_file: PathBuf = PathBuf::new();
+        /// How long a TLS handshake may take, seconds.
+        handshake_seconds: u32 = 20, in 1..=600;
+    }
+
+    /// Logging in.
+    login: LoginSection {
+        /// When a password may be sent in the clear: over TLS and within this machine only, or always.
+        plain_text: PlainTextLogin = PlainTextLogin::SecureOnly;
+        /// How long a connection may go without logging in, seconds.
+        seconds_max: u32 = 60, in 1..=3600;
+        /// Failed logins on one connection before it is closed.
+        failures_per_connection_max: u32 = 5, in 1..=1000;
+        /// Failed logins in a row for one user before its further attempts have to wait.
+        failures_per_user_max: u32 = 10, in 1..=1_000_000;
+        /// Failed logins in a row from one address (of IPv6: one /64 network) before its further attempts have to wait.
+        failures_per_address_max: u32 = 20, in 1..=1_000_000;
+        /// The first wait after too many failures, seconds; it doubles with every further failure.
+        wait_seconds_min: u32 = 1, in 1..=3600;
+        /// The longest wait, seconds. A user or an address is forgiven everything after twice this time without a failure.
+        wait_seconds_max: u32 = 300, in 1..=86_400;
+        /// Password hashes that are computed at the same time; each takes 19 MiB. Further logins queue. At start.
+        hashes_at_once_max: u32 = 2, in 1..=1024;
+        /// How long a password that was right is remembered, as a keyed hash in memory, so that a client that logs in every minute
+        /// does not cost a password hash each time, seconds. 0: never.
+        remembered_seconds: u32 = 600, in 0..=86_400;
+    }
+
+    /// IMAP.
+    imap: ImapSection {
+        /// Whether COMPRESS=DEFLATE (RFC 4978) is offered.
+        compress: bool = true;
+        /// How long a client that has logged in may be silent, seconds. RFC 9051 §5.4 asks for 30 minutes at least.
+        idle_seconds_max: u32 = 1800, in 1..=86_400;
+        /// How long IDLE may last without a sign of the client, seconds.
+        idle_command_seconds_max: u32 = 1800, in 1..=86_400;
+        /// Lines in a row that are no commands before the connection is closed.
+        bad_commands_max: u32 = 20, in 1..=10_000;
+        /// The same before login, in total.
+        bad_commands_before_login_max: u32 = 5, in 1..=10_000;
+        /// Messages in one APPEND (RFC 3502).
+        append_messages_max: u32 = 1000, in 1..=1_000_000;
+        /// Received octets that a session holds while they wait to be read as commands.
+        input_bytes_max: u32 = 65_536, in 16_384..=16_777_216;
+    }
+
+    /// Limits of the network side.
+    limits: LimitsSection {
+        /// Connections in all. One more is told so and closed.
+        connections_max: u32 = 10_000, in 1..=1_000_000;
+        /// Connections of one user that are logged in.
+        connections_per_user_max: u32 = 100, in 1..=1_000_000;
+        /// Connections from one address (of IPv6: one /64 network). Loopback addresses are exempt.
+        connections_per_address_max: u32 = 100, in 1..=1_000_000;
+        /// How long a client may leave an answer unread before the connection is closed, seconds.
+        write_seconds_max: u32 = 300, in 1..=86_400;
+        /// Octets of answers that a connection holds while they wait to be sent.
+        output_bytes_max: u32 = 262_144, in 4096..=16_777_216;
+    }
+
+    /// How mail is kept. At start.
+    store: StoreSection {
+        /// The largest message, octets; what APPENDLIMIT (RFC 7889) shows. At start.
+        message_bytes_max: u64 = 52_428_800, in 1024..=1_073_741_824;
+        /// How long an expunged message can be brought back with `mailyard restore`, days. At start.
+        expunged_kept_days: u32 = 14, in 0..=3650;
+        /// The zstd level that message bodies are compressed with; 0 keeps them as they are. At start.
+        compression_level: u32 = 3, in 0..=19;
+        /// An account that nobody has used for so long is closed, seconds. At start.
+        account_idle_seconds: u64 = 300, in 1..=86_400;
+    }
+
+    /// The log, on standard error.
+    log: LogSection {
+        /// Which lines are written: error, warn, info, debug or trace, or a filter such as `info,mailyard::net=debug`.
+        /// The environment variable MAILYARD_LOG wins. At start.
+        level: String = "info".to_owned();
+        /// For people, or one JSON object a line. At start.
+        format: LogFormat = LogFormat::Text;
+    }
+}
+
+impl Config {
+    /// Takes relative paths from `directory`.
+    pub(super) fn resolve_paths(&mut self, directory: &Path) {
+        for path in [&mut self.server.data, &mut self.tls.certificate_file, &mut self.tls.key_file] {
+            if !path.as_os_str().is_empty() && path.is_relative() {
+                *path = directory.join(&path);
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `mailyard demo`: a server on sample mail, in a temporary directory that goes when it ends.
+
+mod howto;
+mod mail;
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use model::{AccountName, Result};
+use serde_json::json;
+
+use crate::admin;
+use crate::cli::print;
+use crate::config::Config;
+use crate::logging;
+use crate::net::{Listeners, Protocol};
+use crate::serve::{self, Setup};
+use crate::users::{Credentials, User};
+
+const USER: &str = "demo";
+
+/// Serves sample mail until a signal ends it. With `json`, one line of JSON says where, once connections are accepted.
+pub fn run(listen: Listeners, json: bool) -> Result<()> {
+    let directory = tempfile::Builder::new().prefix("mailyard-demo-").tempdir()?;
+    let mut config = Config::default();
+    directory.path().clone_into(&mut config.server.data);
+    if std::env::var_os("MAILYARD_LOG").is_none() {
+        config.log.level = "warn".to_owned();
+    }
+    logging::start(&config.log)?;
+    let listen =
+        if listen.is_empty() { vec![(Protocol::Imap, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))] } else { listen };
+    let password = password();
+    let data = directory.path().to_owned();
+    let prepare = |context: &admin::Context| fill(context, &password);
+    let ready = |ready: &serve::Ready<'_>| {
+        let address = ready.bound.iter().find(|bound| bound.protocol == Protocol::Imap).map(|bound| bound.address);
+        let address = address.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        if json {
+            let imap = json!({ "host": address.ip().to_string(), "port": address.port() });
+            print::line(json!({ "imap": imap, "user": USER, "password": password, "data": data }))?;
+        } else {
+            print::text(&howto::text(address, USER, &password, &data))?;
+        }
+        Ok(())
+    };
+    let result = serve::run(Setup { config, config_file: None, listen }, prepare, ready);
+    directory.close()?;
+    result
+}
+
+/// A password for this run. Other users of the machine can reach the port too.
+fn password() -> String {
+    let random = platform::Env::real().random;
+    format!("{:016x}", random.u64())
+}
+
+fn fill(context: &admin::Context, password: &str) -> Result<()> {
+    let name = AccountName::new(USER)?;
+    context.store.create_account(&name)?;
+    mail::fill(&*context.store.account(&name)?, context.store.env().clock.now().seconds)?;
+    context.users.put(User { name, credentials: Credentials::new(password, &*context.store.env().random)? })
+}

@@ -1,0 +1,294 @@
+//! One IMAP connection: drives a session over a socket.
+//!
+//! Invariants: a connection that waits holds no buffer in the clear and a small one over TLS; a session is stepped only when its
+//! output was sent, so that a slow reader holds one full output and nothing of the store; what arrives while the session has no room
+//! stays in the kernel.
+
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use sessions::imap::ImapSession;
+use sessions::{Connection, Output, Step};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use super::counts::Refused;
+use super::listener::{Bound, Protocol};
+use super::stream::Stream;
+use super::tls::Tls;
+use crate::metrics::{self, timed_step};
+use crate::server::{Current, Server};
+
+/// Capacity that the input buffer of a waiting connection may keep, octets.
+const IDLE_CAPACITY: usize = 4096;
+
+/// Takes connections until the server stops.
+pub async fn serve_imap(server: Arc<Server>, bound: Bound) {
+    let mut stopping = server.stopping();
+    loop {
+        let accepted = tokio::select! {
+            accepted = bound.listener.accept() => accepted,
+            () = stopping.wait() => return,
+        };
+        match accepted {
+            Ok((tcp, peer)) => take(&server, bound.protocol, tcp, peer),
+            Err(error) => after_accept_error(&error).await,
+        }
+    }
+}
+
+/// An error of accept is the system's (no more descriptors): taking a breath lets connections end meanwhile.
+pub async fn after_accept_error(error: &io::Error) {
+    const BREATH: Duration = Duration::from_millis(100);
+    tracing::error!(%error, "a connection could not be taken");
+    tokio::time::sleep(BREATH).await;
+}
+
+fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAddr) {
+    let current = server.current();
+    let limits = &current.config.limits;
+    let counted = server.counts.admit(peer.ip(), limits.connections_max, limits.connections_per_address_max);
+    match counted {
+        Ok(counted) => {
+            let server = Arc::clone(server);
+            tokio::spawn(async move {
+                let id = server.connection_ids.fetch_add(1, Ordering::Relaxed);
+                let open = Open::new(&server, protocol, id);
+                tracing::debug!(connection = id, %peer, listener = protocol.name(), "connected");
+                let result = converse(&server, current, protocol, tcp, peer, id).await;
+                drop((open, counted));
+                match result {
+                    Ok(()) => tracing::debug!(connection = id, "closed"),
+                    Err(error) => tracing::debug!(connection = id, %error, "connection lost"),
+                }
+            });
+        }
+        Err(Refused(limit)) => {
+            server.metrics.connections_refused.inc();
+            tracing::warn!(%peer, limit, "connection refused");
+            if protocol == Protocol::Imap {
+                // RFC 9051 §7.1.5: BYE as a greeting. The socket's buffer is empty, so this never waits.
+                let _ = tcp.try_write(b"* BYE [UNAVAILABLE] too many connections\r\n");
+            }
+        }
+    }
+}
+
+/// A connection that is open: what was counted in is counted out, however it ends.
+struct Open<'a> {
+    server: &'a Server,
+    listener: metrics::Listener,
+    id: u64,
+}
+
+impl<'a> Open<'a> {
+    fn new(server: &'a Server, protocol: Protocol, id: u64) -> Self {
+        let listener = metrics::Listener { listener: protocol.name() };
+        server.metrics.connections.get_or_create(&listener).inc();
+        server.metrics.connections_open.get_or_create(&listener).inc();
+        Open { server, listener, id }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.server.logins.closed(self.id);
+        self.server.metrics.connections_open.get_or_create(&self.listener).dec();
+    }
+}
+
+async fn converse(
+    server: &Arc<Server>,
+    current: Arc<Current>,
+    protocol: Protocol,
+    tcp: TcpStream,
+    peer: SocketAddr,
+    id: u64,
+) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    let loopback = peer.ip().to_canonical().is_loopback();
+    let mut connection =
+        Connection { id, peer: Some(peer.ip().to_canonical()), tls: false, loopback, ..Connection::default() };
+    let mut stream = Stream::Plain(tcp);
+    match &current.tls {
+        Some(tls) if protocol == Protocol::Imaps => {
+            (stream, connection.channel_binding) = handshake(server, &current, stream, tls).await?;
+            connection.tls = true;
+        }
+        None if protocol == Protocol::Imaps => return Err(io::Error::other("no certificate is configured")),
+        tls => connection.starttls_available = tls.is_some(),
+    }
+    let wake = Arc::new(Notify::new());
+    let waker = Arc::clone(&wake);
+    let output_bytes_max = usize::try_from(current.config.limits.output_bytes_max).unwrap_or(usize::MAX);
+    let session =
+        ImapSession::new(Arc::clone(&current.imap), connection, Arc::new(move || waker.notify_one()), server.now());
+    let driver = Driver {
+        server,
+        current,
+        session,
+        input: Input::default(),
+        output: Output::new(output_bytes_max),
+        wake,
+        began: server.now().monotonic,
+    };
+    driver.run(stream).await
+}
+
+async fn handshake(
+    server: &Server,
+    current: &Current,
+    stream: Stream,
+    tls: &Tls,
+) -> io::Result<(Stream, sessions::ChannelBinding)> {
+    let time = Duration::from_secs(current.config.tls.handshake_seconds.into());
+    let result = timeout(time, stream.start_tls(tls)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    result.inspect_err(|_| {
+        server.metrics.tls_failures.inc();
+    })
+}
+
+/// Octets that arrived and that the session has not taken yet.
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+    taken: usize,
+}
+
+impl Input {
+    fn rest(&self) -> &[u8] {
+        self.bytes.get(self.taken..).unwrap_or_default()
+    }
+
+    fn take(&mut self, octets: usize) {
+        self.taken = self.taken.saturating_add(octets).min(self.bytes.len());
+        if self.taken == self.bytes.len() {
+            self.clear();
+        }
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.taken = 0;
+        if self.bytes.capacity() > IDLE_CAPACITY {
+            self.bytes = Vec::new();
+        }
+    }
+}
+
+struct Driver<'a> {
+    server: &'a Arc<Server>,
+    current: Arc<Current>,
+    session: ImapSession,
+    input: Input,
+    output: Output,
+    wake: Arc<Notify>,
+    /// When the command that is being worked on arrived.
+    began: Duration,
+}
+
+impl Driver<'_> {
+    async fn run(mut self, mut stream: Stream) -> io::Result<()> {
+        let mut stopping = self.server.stopping();
+        let mut told_to_stop = false;
+        loop {
+            self.feed();
+            let step = self.step().await;
+            self.send(&mut stream).await?;
+            match step {
+                Step::Output => {}
+                // It had no room for everything before the step, and has now.
+                Step::NeedInput { .. } if self.feed() > 0 => {}
+                Step::NeedInput { deadline } => tokio::select! {
+                    // A session that takes nothing (it keeps an answer back) is not given more.
+                    read = stream.read(&mut self.input.bytes), if self.input.rest().is_empty() => {
+                        let octets = read?;
+                        if octets == 0 {
+                            return Ok(());
+                        }
+                        self.server.metrics.bytes_in.inc_by(octets as u64);
+                        self.began = self.server.now().monotonic;
+                    }
+                    () = self.wake.notified() => {}
+                    () = at(self.server, deadline) => {}
+                    () = stopping.wait(), if !told_to_stop => {
+                        told_to_stop = true;
+                        self.session.shut_down();
+                    }
+                },
+                Step::StartTls => {
+                    // RFC 3207 §6: what was sent in the clear after STARTTLS is not heard.
+                    self.input.clear();
+                    let tls =
+                        self.current.tls.clone().ok_or_else(|| io::Error::other("no certificate is configured"))?;
+                    let (encrypted, binding) = handshake(self.server, &self.current, stream, &tls).await?;
+                    stream = encrypted;
+                    self.session.tls_started(binding);
+                }
+                Step::Close => {
+                    let time = Duration::from_secs(self.current.config.limits.write_seconds_max.into());
+                    return timeout(time, stream.shut_down()).await?;
+                }
+            }
+            if !told_to_stop && stopping.is_now() {
+                told_to_stop = true;
+                self.session.shut_down();
+            }
+        }
+    }
+
+    /// Gives the session what it has room for; how many octets.
+    fn feed(&mut self) -> usize {
+        let took = self.session.receive(self.input.rest());
+        self.input.take(took);
+        took
+    }
+
+    /// One step of the session, on this thread, which tells the runtime that it may block.
+    ///
+    /// Before login it waits for a permit: a password hash is much work, and a crowd that logs in must neither use all threads nor all
+    /// memory.
+    async fn step(&mut self) -> Step {
+        let permit = match self.session.account() {
+            None => self.server.login_permits.acquire().await.ok(),
+            Some(_) => None,
+        };
+        let now = self.server.now();
+        let Driver { session, output, began, .. } = self;
+        let step = tokio::task::block_in_place(|| timed_step(began, || session.step(now, output)));
+        drop(permit);
+        step
+    }
+
+    async fn send(&mut self, stream: &mut Stream) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let time = Duration::from_secs(self.current.config.limits.write_seconds_max.into());
+        while !self.output.is_empty() {
+            let sent = timeout(time, stream.write(self.output.pending())).await??;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.output.consume(sent);
+            self.server.metrics.bytes_out.inc_by(sent as u64);
+        }
+        timeout(time, stream.flush()).await?
+    }
+}
+
+/// Waits until `deadline`, in the time of [`sessions::Now::monotonic`]; without one for ever.
+async fn at(server: &Server, deadline: Option<Duration>) {
+    match deadline {
+        Some(deadline) => {
+            let left = deadline.saturating_sub(server.now().monotonic);
+            tokio::time::sleep_until(Instant::now() + left).await;
+        }
+        None => pending().await,
+    }
+}

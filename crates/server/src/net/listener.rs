@@ -1,0 +1,68 @@
+//! Sockets that take connections.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use model::{Error, Result};
+use tokio::net::TcpListener;
+
+/// What is spoken on a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// IMAP, STARTTLS if there is a certificate.
+    Imap,
+    /// IMAP over TLS.
+    Imaps,
+    /// Metrics over HTTP.
+    Metrics,
+}
+
+impl Protocol {
+    /// Its name on the command line, in the configuration, in logs and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Imap => "imap",
+            Protocol::Imaps => "imaps",
+            Protocol::Metrics => "metrics",
+        }
+    }
+
+    /// The protocol of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Protocol::Imap, Protocol::Imaps, Protocol::Metrics].into_iter().find(|protocol| protocol.name() == name)
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which addresses to listen on.
+pub type Listeners = Vec<(Protocol, SocketAddr)>;
+
+/// A socket that listens.
+pub struct Bound {
+    /// What is spoken on it.
+    pub protocol: Protocol,
+    /// Its address, with the port that a 0 became.
+    pub address: SocketAddr,
+    /// The socket.
+    pub listener: TcpListener,
+}
+
+/// Opens all of them, or none.
+pub async fn bind(listeners: &Listeners) -> Result<Vec<Bound>> {
+    let mut bound = Vec::with_capacity(listeners.len());
+    for (protocol, address) in listeners {
+        let open = async {
+            let listener = TcpListener::bind(address).await?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (address, listener) =
+            open.await.map_err(|error: std::io::Error| Error::from(error).context(format!("{protocol}={address}")))?;
+        bound.push(Bound { protocol: *protocol, address, listener });
+    }
+    Ok(bound)
+}

@@ -1,0 +1,15 @@
+//! The network: listeners, TLS, and the loop that drives a session over a socket.
+
+mod connection;
+mod counts;
+mod end_point;
+mod listener;
+mod metrics_http;
+mod stream;
+mod tls;
+
+pub use connection::{after_accept_error, serve_imap};
+pub use counts::ConnectionCounts;
+pub use listener::{Bound, Listeners, Protocol, bind};
+pub use metrics_http::serve_metrics;
+pub use tls::{Tls, load as load_tls};

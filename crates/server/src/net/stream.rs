@@ -1,0 +1,82 @@
+//! A connection's octets, in the clear or over TLS.
+
+use std::io;
+use std::sync::Arc;
+
+use sessions::ChannelBinding;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::tls::{self, Tls};
+
+/// How much is read at once in the clear. The buffer exists only once there is something to read.
+const READ_BYTES: usize = 64 * 1024;
+/// The same over TLS, where the buffer has to be there before: small, since idle connections keep it.
+const TLS_READ_BYTES: usize = 2 * 1024;
+
+/// The two kinds of connection.
+pub enum Stream {
+    /// In the clear.
+    Plain(TcpStream),
+    /// Over TLS. Boxed: it is large, and most of a task's life it is only moved.
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Stream {
+    /// Appends what comes next to `buffer`; 0 at the end. Can be cancelled without loss.
+    pub async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            Stream::Plain(tcp) => loop {
+                tcp.readable().await?;
+                buffer.reserve(READ_BYTES);
+                match tcp.try_read_buf(buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    result => return result,
+                }
+            },
+            Stream::Tls(tls) => {
+                // More is there once something was read: the buffer grows with the input, and is given back when it is empty.
+                buffer.reserve(TLS_READ_BYTES.max(buffer.capacity().min(READ_BYTES)));
+                tls.read_buf(buffer).await
+            }
+        }
+    }
+
+    /// Sends some of `bytes`; how many.
+    pub async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(tcp) => tcp.write(bytes).await,
+            Stream::Tls(tls) => tls.write(bytes).await,
+        }
+    }
+
+    /// Hands everything written to the kernel.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(_) => Ok(()),
+            Stream::Tls(tls) => tls.flush().await,
+        }
+    }
+
+    /// Tells the other side that nothing more comes.
+    pub async fn shut_down(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(tcp) => tcp.shutdown().await,
+            Stream::Tls(tls) => tls.shutdown().await,
+        }
+    }
+
+    /// Negotiates TLS as the server. Only a connection in the clear can.
+    pub async fn start_tls(self, tls: &Tls) -> io::Result<(Stream, ChannelBinding)> {
+        match self {
+            Stream::Plain(tcp) => {
+                let stream = TlsAcceptor::from(Arc::clone(&tls.config)).accept(tcp).await?;
+                let binding = tls::channel_binding(tls, stream.get_ref().1);
+                Ok((Stream::Tls(Box::new(stream)), binding))
+            }
+            Stream::Tls(_) => Err(io::Error::other("the connection has TLS already")),
+        }
+    }
+}

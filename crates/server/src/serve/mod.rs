@@ -1,0 +1,228 @@
+//! `mailyard serve`: from an open store to listening sockets, and back.
+//!
+//! Invariant: whatever ends the server ends it in the same order: no new connections, BYE to the open ones, a grace time for commands
+//! under way, then the store closes.
+
+mod maintenance;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Error, ErrorKind, Result};
+use platform::Env;
+use store::Store;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use self::maintenance::Maintenance;
+use crate::config::{self, Config};
+use crate::net::{self, Bound, Listeners, Protocol};
+use crate::server::Server;
+use crate::users::Directory;
+use crate::{admin, control};
+
+/// What a server is started with.
+pub struct Setup {
+    /// The configuration; `server.data` is set.
+    pub config: Config,
+    /// The file that SIGHUP reads again.
+    pub config_file: Option<PathBuf>,
+    /// What the command line said to listen on, instead of the configuration.
+    pub listen: Listeners,
+}
+
+/// Which addresses a server listens on, once it does.
+pub struct Ready<'a> {
+    /// The sockets.
+    pub bound: &'a [Bound],
+}
+
+impl Ready<'_> {
+    /// The addresses of a protocol, separated by commas.
+    pub fn addresses(&self, protocol: Protocol) -> String {
+        let of_protocol = self.bound.iter().filter(|bound| bound.protocol == protocol);
+        of_protocol.map(|bound| bound.address.to_string()).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// Opens the store and the users, and serves until a signal ends it. `prepare` runs before anybody is let in, `ready` when everybody
+/// is.
+pub fn run(
+    setup: Setup,
+    prepare: impl FnOnce(&admin::Context) -> Result<()>,
+    ready: impl FnOnce(&Ready<'_>) -> Result<()>,
+) -> Result<()> {
+    raise_descriptor_limit();
+    let env = Env::real();
+    let data = setup.config.server.data.clone();
+    let store = Store::open(env.clone(), data.clone(), store_options(&setup.config)).map_err(|error| {
+        let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
+        error.context(format!("{}{hint}", data.display()))
+    })?;
+    let users = Arc::new(Directory::open(env.clone(), &data)?);
+    let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users) });
+    prepare(&context)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let server = Server::new(env, store, &users, setup.config.clone())?;
+    let result = runtime.block_on(serve(&server, setup, context, ready));
+    // Whoever is still at work gets no more time; a step that holds a disk is let go on until the process ends.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+/// The store as it is configured.
+pub fn store_options(config: &Config) -> store::Options {
+    let mut log = store::Options::default().log;
+    log.retention_seconds = u64::from(config.store.expunged_kept_days) * 86_400;
+    log.body_level = i32::try_from(config.store.compression_level).unwrap_or(i32::MAX);
+    store::Options {
+        message_bytes_max: config.store.message_bytes_max,
+        account_idle_seconds: config.store.account_idle_seconds,
+        log,
+        ..store::Options::default()
+    }
+}
+
+async fn serve(
+    server: &Arc<Server>,
+    setup: Setup,
+    context: Arc<admin::Context>,
+    ready: impl FnOnce(&Ready<'_>) -> Result<()>,
+) -> Result<()> {
+    // Before anybody can send one.
+    let mut signals = Signals::new()?;
+    let data = &setup.config.server.data;
+    let bound = net::bind(&listeners(&setup)?).await?;
+    if server.current().tls.is_none() && bound.iter().any(|bound| bound.protocol == Protocol::Imaps) {
+        return Err(Error::new(ErrorKind::Invalid, "imaps needs tls.certificate_file and tls.key_file"));
+    }
+    let socket =
+        control::bind(data).map_err(|error| Error::from(error).context(control::socket_path(data).display()))?;
+    {
+        let ready_line = Ready { bound: &bound };
+        let [imap, imaps, metrics] =
+            [Protocol::Imap, Protocol::Imaps, Protocol::Metrics].map(|protocol| ready_line.addresses(protocol));
+        ready(&ready_line)?;
+        tracing::info!(imap, imaps, metrics, data = %data.display(), pid = std::process::id(), "ready");
+    }
+    let maintenance = Maintenance::start(Arc::clone(&server.store))?;
+    tokio::spawn(control::serve_control(socket, context, server.stopping()));
+    for bound in bound {
+        match bound.protocol {
+            Protocol::Imap | Protocol::Imaps => drop(tokio::spawn(net::serve_imap(Arc::clone(server), bound))),
+            Protocol::Metrics => {
+                drop(tokio::spawn(net::serve_metrics(bound.listener, Arc::clone(&server.metrics))));
+            }
+        }
+    }
+    while signals.next().await == Wish::Reload {
+        reload(server, &setup);
+    }
+    stop(server, &mut signals).await;
+    let _ = std::fs::remove_file(control::socket_path(data));
+    maintenance.stop();
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// What the command line says, or what the configuration says.
+fn listeners(setup: &Setup) -> Result<Listeners> {
+    if !setup.listen.is_empty() {
+        return Ok(setup.listen.clone());
+    }
+    let listen = &setup.config.listen;
+    let all = [(Protocol::Imap, &listen.imap), (Protocol::Imaps, &listen.imaps), (Protocol::Metrics, &listen.metrics)];
+    let listeners: Listeners =
+        all.into_iter().flat_map(|(protocol, addresses)| addresses.iter().map(move |a| (protocol, *a))).collect();
+    if listeners.is_empty() {
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            "nothing to listen on: give --listen imap=127.0.0.1:1143, or configure the section [listen]",
+        ));
+    }
+    Ok(listeners)
+}
+
+/// Reads the configuration and the certificate again; on an error the old ones stay.
+fn reload(server: &Server, setup: &Setup) {
+    let read = || -> Result<Config> {
+        let mut config = match &setup.config_file {
+            Some(file) => config::load(file).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?,
+            None => setup.config.clone(),
+        };
+        config.server.data.clone_from(&setup.config.server.data);
+        Ok(config)
+    };
+    match read().and_then(|config| server.reload(config)) {
+        Ok(()) => tracing::info!("reloaded"),
+        Err(error) => tracing::error!(%error, "reload failed; the old configuration stays"),
+    }
+}
+
+async fn stop(server: &Server, signals: &mut Signals) {
+    let grace = Duration::from_secs(server.current().config.server.shutdown_grace_seconds.into());
+    tracing::info!(grace_seconds = grace.as_secs(), "stopping");
+    server.stop();
+    tokio::select! {
+        () = server.everybody_gone() => {}
+        () = tokio::time::sleep(grace) => tracing::warn!("the grace time is over; connections are cut"),
+        () = signals.stop_again() => tracing::warn!("a second signal; connections are cut"),
+    }
+}
+
+/// What a signal asks for.
+#[derive(PartialEq, Eq)]
+enum Wish {
+    Reload,
+    Stop,
+}
+
+struct Signals {
+    hangup: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        Ok(Signals {
+            hangup: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> Wish {
+        tokio::select! {
+            _ = self.hangup.recv() => Wish::Reload,
+            _ = self.terminate.recv() => Wish::Stop,
+            _ = self.interrupt.recv() => Wish::Stop,
+        }
+    }
+
+    async fn stop_again(&mut self) {
+        while self.next().await != Wish::Stop {}
+    }
+}
+
+/// Each connection is a descriptor: as many as the administrator allows the process.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, "the limit of open files could not be raised");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_store() {
+        let (ours, theirs) = (store_options(&Config::default()), store::Options::default());
+        assert_eq!(ours.message_bytes_max, theirs.message_bytes_max);
+        assert_eq!(ours.account_idle_seconds, theirs.account_idle_seconds);
+        assert_eq!(ours.log, theirs.log);
+    }
+}
