@@ -129,3 +129,27 @@ fn mime_message() {
     ];
     run("mime::message", mailyard_fuzz::mime::message, samples, words);
 }
+
+/// Opening and reading an account takes longer than parsing a line.
+const ACCOUNTS: usize = 4_000;
+
+fn run_on_disk(name: &str, property: fn(&[u8])) {
+    let mut random = Random(0x006c_6f67);
+    property(&[]);
+    for number in 0..ACCOUNTS {
+        let input: Vec<u8> = (0..6 * (1 + random.below(4))).map(|_| random.below(256) as u8).collect();
+        if catch_unwind(AssertUnwindSafe(|| property(&input))).is_err() {
+            panic!("{name} fails on input {number}: b\"{}\"", input.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn log_files() {
+    run_on_disk("disk::log_files", mailyard_fuzz::disk::log_files);
+}
+
+#[test]
+fn index_files() {
+    run_on_disk("disk::index_files", mailyard_fuzz::disk::index_files);
+}

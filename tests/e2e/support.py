@@ -110,7 +110,7 @@ class Server:
     def connect(self, user=USER, password=PASSWORD):
         """A connection that has logged in."""
         imap = imaplib.IMAP4("127.0.0.1", self.port, timeout=IMAP_SECONDS)
-        imap.login(user, f'"{password}"')
+        imap.login(user, password)
         return imap
 
     def __enter__(self):

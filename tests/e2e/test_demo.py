@@ -51,7 +51,7 @@ class Demo(Case):
         line = json.loads(self.read_until(process, r"\n"))
         self.assertEqual(set(line), {"imap", "user", "password", "data"})
         imap = imaplib.IMAP4(line["imap"]["host"], line["imap"]["port"], timeout=support.IMAP_SECONDS)
-        imap.login(line["user"], f'"{line["password"]}"')
+        imap.login(line["user"], line["password"])
         found = all_messages(imap, "INBOX")
         self.assertGreater(len(found), 10, "a few messages to look at")
         self.assertTrue(pathlib.Path(line["data"]).is_dir())

@@ -17,5 +17,11 @@ pub fn start(section: &LogSection) -> Result<()> {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
-    started.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))
+    started.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?;
+    // A panic is our own bug. It ends the connection that met it and nothing else; the log is where somebody looks for it.
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, panic = info.payload_as_str().unwrap_or_default(), "panic");
+    }));
+    Ok(())
 }

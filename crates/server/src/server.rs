@@ -11,7 +11,6 @@ use platform::Env;
 use sessions::{Now, imap};
 use store::Store;
 use tokio::sync::{Semaphore, watch};
-use tokio_rustls::rustls;
 
 use crate::auth::{LoginLimits, Logins, ThrottleLimits};
 use crate::config::{Config, PlainTextLogin};
@@ -46,7 +45,7 @@ pub struct Current {
     /// What IMAP sessions share.
     pub imap: Arc<imap::Context>,
     /// The certificate, if there is one.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
+    pub tls: Option<Arc<net::Tls>>,
 }
 
 /// Tells a task that the server stops, and the server that the task lives.

@@ -53,16 +53,8 @@ pub fn remove(context: &Context, name: &str, delete_mail: bool) -> Result<Value>
 }
 
 pub fn list(context: &Context) -> Result<Value> {
-    let accounts = context.store.accounts()?;
     let current = context.users.current();
-    let mut users: Vec<Value> = current
-        .users
-        .keys()
-        .map(|name| json!({ "user": name.as_str(), "login": true, "mail": accounts.contains(name) }))
-        .collect();
-    let without_login = accounts.iter().filter(|name| !current.users.contains_key(name));
-    users.extend(without_login.map(|name| json!({ "user": name.as_str(), "login": false, "mail": true })));
-    Ok(
-        json!({ "users": users, "unreadable_lines": current.odd_lines.iter().map(|(_, wrong)| wrong).collect::<Vec<_>>() }),
-    )
+    let users: Vec<Value> = current.users.keys().map(|name| json!({ "user": name.as_str() })).collect();
+    let unreadable: Vec<&String> = current.odd_lines.iter().map(|(_, wrong)| wrong).collect();
+    Ok(json!({ "users": users, "unreadable_lines": unreadable }))
 }

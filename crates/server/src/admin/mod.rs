@@ -4,14 +4,15 @@
 //! [`crate::control`]); either way [`run`] does the work, and whoever asked sees the same progress and the same result.
 
 mod accounts;
-mod mail;
+mod care;
 mod progress;
 mod request;
+mod transfer;
 
 use std::sync::Arc;
 
-use model::Result;
-use store::Store;
+use model::{AccountName, Result};
+use store::{Account, Store};
 
 use crate::users::Directory;
 
@@ -26,6 +27,12 @@ pub struct Context {
     pub users: Arc<Directory>,
 }
 
+impl Context {
+    fn account(&self, user: &str) -> Result<Arc<Account>> {
+        self.store.account(&AccountName::new(user)?).map_err(|error| error.context(format!("the account {user}")))
+    }
+}
+
 /// Does what was asked; the result is the JSON that `--json` prints.
 pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> Result<serde_json::Value> {
     match request {
@@ -33,6 +40,16 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
         Request::UserPasswd { user, password } => accounts::set_password(context, &user, password),
         Request::UserRemove { user, delete_mail } => accounts::remove(context, &user, delete_mail),
         Request::UserList => accounts::list(context),
-        mail => mail::run(context, mail, progress),
+        Request::Import { user, mailbox, paths } => {
+            transfer::bring_in_all(context, &user, mailbox.as_deref(), &paths, progress)
+        }
+        Request::Export { user, mailbox, format, to } => {
+            transfer::write_out(context, &user, mailbox.as_deref(), format, &to, progress)
+        }
+        Request::Restore { user, mailbox, since_unix_seconds } => {
+            care::restore(context, &user, &mailbox, since_unix_seconds)
+        }
+        Request::Check { user, repair } => care::check(context, user.as_deref(), repair, progress),
+        Request::Stats { user } => care::stats(context, user.as_deref()),
     }
 }

@@ -1,5 +1,6 @@
 //! What the command line understands.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -49,6 +50,13 @@ pub enum Command {
         /// What to listen on, instead of a free loopback port
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
+    },
+    /// Measure this and other mail servers, beside what the machine could do; `mailyard bench --help` says how
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// Arguments of the benchmark
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
     },
     /// Show or check the configuration
     Config(ConfigAction),

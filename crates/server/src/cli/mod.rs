@@ -41,6 +41,10 @@ fn run(args: Args) -> Result<ExitCode> {
             serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
         }
         Command::Demo { listen } => demo::run(listen, global.json)?,
+        Command::Bench { arguments } => {
+            let name = std::iter::once("mailyard bench".into());
+            return Ok(bench::run(name.chain(arguments)));
+        }
         Command::Config(action) => return configure(&action),
         Command::Admin(admin) => return administer::run(&global, &configuration(&global)?, admin),
     }

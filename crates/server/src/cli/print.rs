@@ -49,6 +49,7 @@ fn words(name: &str) -> String {
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        Value::Null => String::new(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         value => value.to_string(),

@@ -174,7 +174,7 @@ config! {
         wait_seconds_min: u32 = 1, in 1..=3600;
         /// The longest wait, seconds. A user or an address is forgiven everything after twice this time without a failure.
         wait_seconds_max: u32 = 300, in 1..=86_400;
-        /// Password hashes that are computed at the same time; each takes 19 MiB. Further logins queue.
+        /// Password hashes that are computed at the same time; each takes 19 MiB. Further logins queue. At start.
         hashes_at_once_max: u32 = 2, in 1..=1024;
         /// How long a password that was right is remembered, as a keyed hash in memory, so that a client that logs in every minute
         /// does not cost a password hash each time, seconds. 0: never.

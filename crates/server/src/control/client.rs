@@ -39,5 +39,5 @@ pub fn ask(data: &Path, request: &Request, progress: &mut dyn Progress) -> Resul
 }
 
 fn known_unit(unit: &str) -> &'static str {
-    ["bytes", "messages", "records"].into_iter().find(|known| *known == unit).unwrap_or("items")
+    ["bytes", "messages", "accounts"].into_iter().find(|known| *known == unit).unwrap_or("items")
 }

@@ -50,7 +50,11 @@ async fn answer(stream: UnixStream, context: Arc<admin::Context>, mut stopping: 
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     let mut line = Vec::new();
-    (&mut read).take(REQUEST_BYTES_MAX as u64).read_until(b'\n', &mut line).await?;
+    let mut limited = (&mut read).take(REQUEST_BYTES_MAX as u64);
+    tokio::select! {
+        read = limited.read_until(b'\n', &mut line) => drop(read?),
+        () = stopping.wait() => return Ok(()),
+    }
     if line.last() != Some(&b'\n') {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the request is cut or too long"));
     }

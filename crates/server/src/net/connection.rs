@@ -20,6 +20,7 @@ use tokio::time::{Instant, timeout};
 use super::counts::Refused;
 use super::listener::{Bound, Protocol};
 use super::stream::Stream;
+use super::tls::Tls;
 use crate::metrics::{self, timed_step};
 use crate::server::{Current, Server};
 
@@ -56,19 +57,15 @@ fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAd
         Ok(counted) => {
             let server = Arc::clone(server);
             tokio::spawn(async move {
-                let label = metrics::Listener { listener: protocol.name() };
-                server.metrics.connections.get_or_create(&label).inc();
-                server.metrics.connections_open.get_or_create(&label).inc();
                 let id = server.connection_ids.fetch_add(1, Ordering::Relaxed);
+                let open = Open::new(&server, protocol, id);
                 tracing::debug!(connection = id, %peer, listener = protocol.name(), "connected");
                 let result = converse(&server, current, protocol, tcp, peer, id).await;
-                server.logins.closed(id);
-                server.metrics.connections_open.get_or_create(&label).dec();
+                drop((open, counted));
                 match result {
                     Ok(()) => tracing::debug!(connection = id, "closed"),
                     Err(error) => tracing::debug!(connection = id, %error, "connection lost"),
                 }
-                drop(counted);
             });
         }
         Err(Refused(limit)) => {
@@ -79,6 +76,29 @@ fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAd
                 let _ = tcp.try_write(b"* BYE [UNAVAILABLE] too many connections\r\n");
             }
         }
+    }
+}
+
+/// A connection that is open: what was counted in is counted out, however it ends.
+struct Open<'a> {
+    server: &'a Server,
+    listener: metrics::Listener,
+    id: u64,
+}
+
+impl<'a> Open<'a> {
+    fn new(server: &'a Server, protocol: Protocol, id: u64) -> Self {
+        let listener = metrics::Listener { listener: protocol.name() };
+        server.metrics.connections.get_or_create(&listener).inc();
+        server.metrics.connections_open.get_or_create(&listener).inc();
+        Open { server, listener, id }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.server.logins.closed(self.id);
+        self.server.metrics.connections_open.get_or_create(&self.listener).dec();
     }
 }
 
@@ -97,7 +117,7 @@ async fn converse(
     let mut stream = Stream::Plain(tcp);
     match &current.tls {
         Some(tls) if protocol == Protocol::Imaps => {
-            (stream, connection.channel_binding) = handshake(server, &current, stream, Arc::clone(tls)).await?;
+            (stream, connection.channel_binding) = handshake(server, &current, stream, tls).await?;
             connection.tls = true;
         }
         None if protocol == Protocol::Imaps => return Err(io::Error::other("no certificate is configured")),
@@ -124,7 +144,7 @@ async fn handshake(
     server: &Server,
     current: &Current,
     stream: Stream,
-    tls: Arc<tokio_rustls::rustls::ServerConfig>,
+    tls: &Tls,
 ) -> io::Result<(Stream, sessions::ChannelBinding)> {
     let time = Duration::from_secs(current.config.tls.handshake_seconds.into());
     let result = timeout(time, stream.start_tls(tls)).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
@@ -206,13 +226,13 @@ impl Driver<'_> {
                     self.input.clear();
                     let tls =
                         self.current.tls.clone().ok_or_else(|| io::Error::other("no certificate is configured"))?;
-                    let (encrypted, binding) = handshake(self.server, &self.current, stream, tls).await?;
+                    let (encrypted, binding) = handshake(self.server, &self.current, stream, &tls).await?;
                     stream = encrypted;
                     self.session.tls_started(binding);
                 }
                 Step::Close => {
-                    stream.shut_down().await?;
-                    return Ok(());
+                    let time = Duration::from_secs(self.current.config.limits.write_seconds_max.into());
+                    return timeout(time, stream.shut_down()).await?;
                 }
             }
             if !told_to_stop && stopping.is_now() {

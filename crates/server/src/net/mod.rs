@@ -2,6 +2,7 @@
 
 mod connection;
 mod counts;
+mod end_point;
 mod listener;
 mod metrics_http;
 mod stream;
@@ -11,4 +12,4 @@ pub use connection::{after_accept_error, serve_imap};
 pub use counts::ConnectionCounts;
 pub use listener::{Bound, Listeners, Protocol, bind};
 pub use metrics_http::serve_metrics;
-pub use tls::load as load_tls;
+pub use tls::{Tls, load as load_tls};

@@ -7,10 +7,9 @@ use sessions::ChannelBinding;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::server::TlsStream;
 
-use super::tls;
+use super::tls::{self, Tls};
 
 /// How much is read at once in the clear. The buffer exists only once there is something to read.
 const READ_BYTES: usize = 64 * 1024;
@@ -28,6 +27,7 @@ pub enum Stream {
 impl Stream {
     /// Appends what comes next to `buffer`; 0 at the end. Can be cancelled without loss.
     pub async fn read(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        self.acknowledge();
         match self {
             Stream::Plain(tcp) => loop {
                 tcp.readable().await?;
@@ -43,6 +43,17 @@ impl Stream {
                 tls.read_buf(buffer).await
             }
         }
+    }
+
+    /// Has the kernel acknowledge at once what was received. A client that writes a literal and its line end one after the other waits
+    /// with the second for the acknowledgement of the first (Nagle's algorithm, RFC 1122 §4.2.3.4), and Linux would delay that by 40 ms.
+    fn acknowledge(&self) {
+        let tcp = match self {
+            Stream::Plain(tcp) => tcp,
+            Stream::Tls(tls) => tls.get_ref().0,
+        };
+        // Only speed depends on it.
+        let _ = rustix::net::sockopt::set_tcp_quickack(tcp, true);
     }
 
     /// Sends some of `bytes`; how many.
@@ -70,11 +81,11 @@ impl Stream {
     }
 
     /// Negotiates TLS as the server. Only a connection in the clear can.
-    pub async fn start_tls(self, config: Arc<ServerConfig>) -> io::Result<(Stream, ChannelBinding)> {
+    pub async fn start_tls(self, tls: &Tls) -> io::Result<(Stream, ChannelBinding)> {
         match self {
             Stream::Plain(tcp) => {
-                let stream = TlsAcceptor::from(config).accept(tcp).await?;
-                let binding = tls::channel_binding(stream.get_ref().1);
+                let stream = TlsAcceptor::from(Arc::clone(&tls.config)).accept(tcp).await?;
+                let binding = tls::channel_binding(tls, stream.get_ref().1);
                 Ok((Stream::Tls(Box::new(stream)), binding))
             }
             Stream::Tls(_) => Err(io::Error::other("the connection has TLS already")),

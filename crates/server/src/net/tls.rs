@@ -10,10 +10,20 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 
+use super::end_point;
 use crate::config::TlsSection;
 
+/// The certificate, ready for handshakes.
+#[derive(Debug)]
+pub struct Tls {
+    /// For rustls.
+    pub config: Arc<ServerConfig>,
+    /// The channel binding `tls-server-end-point` of the certificate.
+    end_point: Option<Vec<u8>>,
+}
+
 /// Reads certificate and key; `None` when none is configured. An error names the file.
-pub fn load(section: &TlsSection) -> Result<Option<Arc<ServerConfig>>> {
+pub fn load(section: &TlsSection) -> Result<Option<Arc<Tls>>> {
     let (certificate_file, key_file) = (&section.certificate_file, &section.key_file);
     match (certificate_file.as_os_str().is_empty(), key_file.as_os_str().is_empty()) {
         (true, true) => return Ok(None),
@@ -27,24 +37,25 @@ pub fn load(section: &TlsSection) -> Result<Option<Arc<ServerConfig>>> {
         .and_then(|certificates| certificates.collect::<Result<Vec<_>, _>>())
         .map_err(|error| wrong(certificate_file, &error))?;
     let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| wrong(key_file, &error))?;
+    let end_point = chain.first().and_then(|certificate| end_point::binding(certificate));
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| wrong(certificate_file, &error))?
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(|error| wrong(certificate_file, &error))?;
-    Ok(Some(Arc::new(config)))
+    Ok(Some(Arc::new(Tls { config: Arc::new(config), end_point })))
 }
 
 /// What SCRAM-SHA-256-PLUS can bind to.
 ///
 /// RFC 9266 §4: `tls-exporter` needs TLS 1.3, or TLS 1.2 with the extended master secret, which cannot be asked about here: so only
 /// TLS 1.3 has it.
-pub fn channel_binding(connection: &ServerConnection) -> ChannelBinding {
+pub fn channel_binding(tls: &Tls, connection: &ServerConnection) -> ChannelBinding {
     let exporter = (connection.protocol_version() == Some(ProtocolVersion::TLSv1_3))
         .then(|| connection.export_keying_material([0; 32], b"EXPORTER-Channel-Binding", Some(&[])).ok())
         .flatten();
-    ChannelBinding { tls_exporter: exporter, tls_server_end_point: None }
+    ChannelBinding { tls_exporter: exporter, tls_server_end_point: tls.end_point.clone() }
 }
 
 #[cfg(test)]

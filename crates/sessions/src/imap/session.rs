@@ -146,6 +146,9 @@ impl Compressed {
 
     fn step(&mut self, machine: &mut Machine, received: &mut Vec<u8>, now: Now, out: &mut Output) -> Result<Wait> {
         loop {
+            if out.is_full() {
+                return Ok(Wait::Output);
+            }
             let room = PLAIN_BYTES_MAX.saturating_sub(self.input.len());
             let before = self.input.len();
             let taken = self.inflater.read(received, &mut self.input, room)?;

@@ -80,6 +80,13 @@ impl Captures {
                     let (count, text) = argument.split_once(' ').ok_or("repeat what?")?;
                     out.extend_from_slice(text.repeat(count.parse().map_err(|_| "repeat how often?")?).as_bytes());
                 }
+                "each" => {
+                    let words: Vec<&str> = argument.split(' ').collect();
+                    let [first, last, text] = words.as_slice() else { return Err("each what?".to_owned()) };
+                    let number = |word: &str| word.parse::<u32>().map_err(|_| "each of which?");
+                    let words = (number(first)?..=number(last)?).map(|n| format!("{text}{n}"));
+                    out.extend_from_slice(words.collect::<Vec<_>>().join(" ").as_bytes());
+                }
                 "hex" => {
                     for pair in argument.as_bytes().chunks(2) {
                         let pair = std::str::from_utf8(pair).map_err(|_| "no hex")?;

@@ -28,6 +28,7 @@ pub enum Action {
     Connect(usize, Vec<String>),
     As(usize, String, Option<String>),
     Event(usize, String),
+    Disk(String),
     Check(String, String, String),
 }
 
@@ -128,6 +129,7 @@ fn parse_action(line: &str) -> Result<Action, String> {
             let (user, mailbox) = rest.split_first().ok_or("as whom?")?;
             Action::As(number, (*user).to_owned(), mailbox.first().map(|name| (*name).to_owned()))
         }
+        ["disk", what] => Action::Disk((*what).to_owned()),
         ["check", a, relation, b] => Action::Check((*a).to_owned(), (*relation).to_owned(), (*b).to_owned()),
         _ => return Err(format!("not understood: {line}")),
     })
@@ -164,6 +166,7 @@ impl fmt::Display for Action {
                 let mailbox = mailbox.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
                 write!(f, "as {number}{user}{mailbox}")
             }
+            Action::Disk(what) => write!(f, "disk {what}"),
             Action::Check(a, relation, b) => write!(f, "check {a} {relation} {b}"),
         }
     }

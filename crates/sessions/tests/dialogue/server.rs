@@ -65,7 +65,7 @@ impl Users {
 
 impl Authenticator for Users {
     fn verify_password(&self, _: &Connection, user: &str, password: &str) -> Result<AccountName, Refusal> {
-        let known = USERS.iter().any(|known| *known == (user, password));
+        let known = USERS.contains(&(user, password));
         AccountName::new(user).ok().filter(|_| known).ok_or_else(|| self.refusal())
     }
 
@@ -156,6 +156,13 @@ impl Server {
                 let mailbox = account.mailbox(&MailboxName::new(mailbox).unwrap()).map_err(|e| e.to_string())?;
                 account.append(mailbox, vec![message]).map_err(|e| e.to_string())?;
             }
+            ["damage", fixture] => {
+                let octets = self.fixtures.get(*fixture).ok_or(format!("no fixture {fixture}"))?;
+                let hits = damage(&self.sim, Path::new("/store"), octets.get(octets.len() / 2..).unwrap_or_default());
+                if hits == 0 {
+                    return Err(format!("{fixture} is nowhere on the disk"));
+                }
+            }
             _ => return Err(format!("given what? {words:?}")),
         }
         self.settle();
@@ -218,6 +225,17 @@ impl Server {
         }
         client.woken.store(true, Ordering::SeqCst);
         self.settle();
+        Ok(())
+    }
+
+    /// Something happens to the disk.
+    pub fn disk(&mut self, what: &str) -> Result<(), String> {
+        let disk = &self.sim.disk;
+        match what {
+            "fail" => disk.fail_at(1),
+            "full" => disk.set_capacity(Some(disk.used_bytes())),
+            _ => return Err(format!("no such thing happens to disks: {what}")),
+        }
         Ok(())
     }
 
@@ -319,7 +337,46 @@ impl Client {
     }
 }
 
-/// The messages of `tests/messages`, with CRLF.
+/// Flips a bit of every copy of `octets` under `dir`, as a decaying disk would; returns how many there were.
+fn damage(sim: &SimEnv, dir: &Path, octets: &[u8]) -> usize {
+    let disk = sim.env().disk;
+    let mut hits = 0;
+    for entry in disk.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        match disk.read(&path) {
+            Ok(stored) => {
+                for at in
+                    stored.windows(octets.len()).enumerate().filter(|(_, window)| *window == octets).map(|hit| hit.0)
+                {
+                    sim.disk.corrupt(&path, at as u64, 1).unwrap();
+                    hits += 1;
+                }
+            }
+            Err(_) => hits += damage(sim, &path, octets),
+        }
+    }
+    hits
+}
+
+/// Messages that are too large for a file beside the others: `large` (plain text), `large-binary` (base64 of octets with NULs) and
+/// `large-header`.
+fn generated() -> [(String, Vec<u8>); 3] {
+    use base64::Engine;
+    let lines: String = (0..20_000).map(|n| format!("This is line {n:06} of a large text\r\n")).collect();
+    let octets: Vec<u8> = (0..600_000u32).map(|n| (n / 7) as u8).collect();
+    let encoded = base64::engine::general_purpose::STANDARD.encode(octets);
+    let wrapped: Vec<&str> =
+        encoded.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap_or_default()).collect();
+    let base64 = "Content-Type: application/octet-stream\r\nContent-Transfer-Encoding: base64\r\n";
+    let fields: String = (0..9_000).map(|n| format!("X-Field-{n:05}: a field of a large header\r\n")).collect();
+    [
+        ("large".to_owned(), format!("Subject: large\r\n\r\n{lines}").into_bytes()),
+        ("large-binary".to_owned(), format!("{base64}\r\n{}\r\n", wrapped.join("\r\n")).into_bytes()),
+        ("large-header".to_owned(), format!("{fields}Subject: last\r\n\r\nx\r\n").into_bytes()),
+    ]
+}
+
+/// The messages of `tests/messages`, with CRLF, and the generated ones.
 fn fixtures() -> Fixtures {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages");
     let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -335,5 +392,6 @@ fn fixtures() -> Fixtures {
             }
             (path.file_stem().unwrap().to_string_lossy().into_owned(), octets)
         })
+        .chain(generated())
         .collect()
 }

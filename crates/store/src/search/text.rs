@@ -1,6 +1,6 @@
 //! BODY and TEXT: the decoded text of one message, read piece by piece.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use mime::{Content, Matcher, Needle, Part, TextExtractor, TextSink};
 use model::{EmailId, Result};
@@ -43,8 +43,7 @@ fn stop_if(found: bool) -> ControlFlow<()> {
     if found { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
-/// Whether the message has the text: in a text part or in the header of a nested message, and for TEXT in its own header and in the
-/// header of any of its parts ("including MIME header fields", RFC 9051 §6.4.4).
+/// Whether the message has the text: in a text part or in the header of a nested message, and for TEXT in its own header.
 pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle) -> Result<bool> {
     let mut find = Find(Matcher::new(&needle.needle));
     if needle.header {
@@ -54,63 +53,65 @@ pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle)
         }
     }
     let structure = reader.structure(id)?;
-    Ok(search_part(reader, id, &structure.message.root, needle.header, &mut find)?.is_break())
+    let mut search = BodySearch { reader, id, find, mime_headers: needle.header };
+    Ok(search.part(&structure.message.root)?.is_break())
 }
 
-/// Searches what is in `part`; its own header is the caller's. `mime_headers`: the headers of the parts below count too.
-fn search_part(
-    reader: &mut Reader,
+/// The search of one message's body.
+struct BodySearch<'r, 'n> {
+    reader: &'r mut Reader,
     id: EmailId,
-    part: &Part,
+    find: Find<'n>,
+    /// TEXT: the headers of the parts count too (RFC 9051 §6.4.4 "including MIME header fields").
     mime_headers: bool,
-    find: &mut Find<'_>,
-) -> Result<ControlFlow<()>> {
-    match &part.content {
-        Content::Multipart(parts) => {
-            for child in parts {
-                if (mime_headers && search_header(reader, id, child, find)?.is_break())
-                    || search_part(reader, id, child, mime_headers, find)?.is_break()
-                {
-                    return Ok(ControlFlow::Break(()));
+}
+
+impl BodySearch<'_, '_> {
+    fn part(&mut self, part: &Part) -> Result<ControlFlow<()>> {
+        match &part.content {
+            Content::Multipart(parts) => {
+                for child in parts {
+                    if self.mime_headers && self.header(&child.header)?.is_break() || self.part(child)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
+                Ok(ControlFlow::Continue(()))
             }
-            Ok(ControlFlow::Continue(()))
+            // A message inside the message: its header is text of the outer body.
+            Content::Message(message) => match self.header(&message.root.header)? {
+                ControlFlow::Continue(()) => self.part(&message.root),
+                found => Ok(found),
+            },
+            Content::Leaf if part.is_text() => self.leaf(part),
+            Content::Leaf => Ok(ControlFlow::Continue(())),
         }
-        // A message inside the message: its header is text of the outer body.
-        Content::Message(message) => match search_header(reader, id, &message.root, find)? {
-            ControlFlow::Break(()) => Ok(ControlFlow::Break(())),
-            ControlFlow::Continue(()) => search_part(reader, id, &message.root, mime_headers, find),
-        },
-        Content::Leaf if part.is_text() => search_leaf(reader, id, part, find),
-        Content::Leaf => Ok(ControlFlow::Continue(())),
     }
-}
 
-/// Searches the header of `part`.
-fn search_header(reader: &mut Reader, id: EmailId, part: &Part, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
-    let mut header = Vec::new();
-    reader.read(id, part.header.clone(), &mut header)?;
-    Ok(match mime::header_text(&header, find) {
-        ControlFlow::Break(()) => ControlFlow::Break(()),
-        ControlFlow::Continue(()) => find.boundary(),
-    })
-}
-
-fn search_leaf(reader: &mut Reader, id: EmailId, part: &Part, find: &mut Find<'_>) -> Result<ControlFlow<()>> {
-    let mut extractor = TextExtractor::new(part);
-    let mut piece = Vec::new();
-    let mut at = part.body.start;
-    while at < part.body.end {
-        let end = part.body.end.min(at.saturating_add(PIECE_BYTES));
-        piece.clear();
-        reader.read(id, at..end, &mut piece)?;
-        if piece.is_empty() {
-            break;
-        }
-        if extractor.push(&piece, find).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        at = end;
+    fn header(&mut self, range: &Range<u64>) -> Result<ControlFlow<()>> {
+        let mut header = Vec::new();
+        self.reader.read(self.id, range.clone(), &mut header)?;
+        Ok(match mime::header_text(&header, &mut self.find) {
+            ControlFlow::Continue(()) => self.find.boundary(),
+            found => found,
+        })
     }
-    Ok(extractor.finish(find))
+
+    fn leaf(&mut self, part: &Part) -> Result<ControlFlow<()>> {
+        let mut extractor = TextExtractor::new(part);
+        let mut piece = Vec::new();
+        let mut at = part.body.start;
+        while at < part.body.end {
+            let end = part.body.end.min(at.saturating_add(PIECE_BYTES));
+            piece.clear();
+            self.reader.read(self.id, at..end, &mut piece)?;
+            if piece.is_empty() {
+                break;
+            }
+            if extractor.push(&piece, &mut self.find).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            at = end;
+        }
+        Ok(extractor.finish(&mut self.find))
+    }
 }

@@ -8,7 +8,7 @@ use store::View;
 use store::search::{DateTest, Query};
 
 use crate::Output;
-use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
+use crate::imap::reply::{Condition, Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::{Selected, Session};
 
 pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut Output) -> Started {
@@ -27,14 +27,16 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
     let now = session.now.unix_seconds;
     let selected = session.selected()?;
     let returns = command.returns.unwrap_or(SearchReturn { all: true, ..SearchReturn::default() });
-    let question = question(&command.key, command.charset.as_deref(), selected);
-    if returns.save {
-        // RFC 5182 §2.1: a SEARCH that fails with NO leaves an empty result; one that succeeds overwrites it below.
+    let charset = command.charset.as_deref();
+    // RFC 9051 §6.4.4: NO to a charset that is not supported, even when no string needs it.
+    let question = known(charset).and_then(|()| question(&command.key, charset, selected));
+    if returns.save && !matches!(&question, Err(Stop::Done(done)) if done.condition == Condition::Bad) {
+        // RFC 5182 §2.1: BAD changes nothing, NO leaves an empty result; a SEARCH that succeeds overwrites it below.
         selected.saved = NumSet::new();
     }
     let search = store::search::Search::new(selected.view.clone(), account.reader(), question?, now);
     Ok(Reply::Running(Box::new(SearchRun {
-        state: State::Searching(search),
+        state: State::Searching(Box::new(search)),
         tag: tag.to_owned(),
         uid: command.uid,
         plain,
@@ -106,6 +108,7 @@ fn question(key: &SearchKey, charset: Option<&str>, selected: &Selected) -> Resu
         SearchKey::Younger(seconds) => Query::Younger(*seconds),
         SearchKey::Larger(octets) => Query::Larger(*octets),
         SearchKey::Smaller(octets) => Query::Smaller(*octets),
+        // Numbers beyond the end match nothing: the rule that they are BAD names COPY, FETCH and STORE (RFC 9051 §9 seq-number).
         SearchKey::Sequence(set) => {
             let named = set.resolve(view.exists());
             Query::Seqs(if set.saved { named.union(&view.seqs_of(&selected.saved)) } else { named })
@@ -122,15 +125,22 @@ fn question(key: &SearchKey, charset: Option<&str>, selected: &Selected) -> Resu
     })
 }
 
+/// Whether strings can be read in this charset.
+fn known(charset: Option<&str>) -> Result<(), Stop> {
+    match charset {
+        Some(name) if !mime::charset_known(name.as_bytes()) => {
+            Err(Done::no("Unknown charset").with_code("BADCHARSET (US-ASCII UTF-8)").into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A search string as text. Without CHARSET it is UTF-8 (RFC 9051 §6.4.4; US-ASCII in RFC 3501, which is a subset).
 fn decode(bytes: &[u8], charset: Option<&str>) -> Result<String, Stop> {
     let charset = charset.unwrap_or("UTF-8");
     if charset.eq_ignore_ascii_case("UTF-8") || charset.eq_ignore_ascii_case("US-ASCII") {
         return String::from_utf8(bytes.to_vec())
             .map_err(|_| Done::bad("A search string is not in its charset").into());
-    }
-    if !mime::charset_known(charset.as_bytes()) {
-        return Err(Done::no("Unknown charset").with_code("BADCHARSET (US-ASCII UTF-8)").into());
     }
     Ok(mime::decode_charset(charset.as_bytes(), bytes).into_owned())
 }
@@ -147,7 +157,7 @@ struct SearchRun {
 }
 
 enum State {
-    Searching(store::search::Search),
+    Searching(Box<store::search::Search>),
     /// Ranges still to be written; the numbers of each one by one for SEARCH.
     Answering {
         rest: Vec<(u32, u32)>,
@@ -313,6 +323,7 @@ mod tests {
         assert_eq!(decode("ü".as_bytes(), None).unwrap(), "ü");
         assert_eq!(decode(b"\xfc", Some("iso-8859-1")).unwrap(), "ü");
         assert!(decode(b"\xfc", Some("UTF-8")).is_err());
-        assert!(decode(b"a", Some("x-nonsense")).is_err());
+        assert!(known(None).is_ok() && known(Some("us-ascii")).is_ok() && known(Some("UTF-8")).is_ok());
+        assert!(known(Some("x-nonsense")).is_err());
     }
 }

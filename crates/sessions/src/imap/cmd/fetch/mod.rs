@@ -12,12 +12,13 @@ mod item;
 mod line;
 mod section;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use imap_proto::PartialRange;
 use imap_proto::command::{Fetch, FetchAtt};
-use model::{EmailId, Error, Flags, ModSeq, NumSet, SeqNum, SystemFlag, Uid, UidSet};
+use model::{EmailId, Error, Flags, ModSeq, NumSet, SystemFlag, Uid, UidSet};
 use store::{Account, Entry, FlagNames, Reader, StoreFlags, StoreMode, View};
 
 use crate::Output;
@@ -33,8 +34,8 @@ use line::FlagsText;
 const PIECE_BYTES: u64 = 64 * 1024;
 /// Sections up to this size are read whole before they are announced, so that damage can still be told in a NO.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024;
-/// For how many messages `\Seen` is set with one change of the log.
-const SEEN_BATCH: usize = 256;
+/// Entries that are taken from the view at once; `\Seen` is set on all of them with one change of the log.
+const BATCH: usize = 256;
 /// UID ranges in one VANISHED line.
 const VANISHED_RANGES: usize = 500;
 
@@ -42,13 +43,13 @@ pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> S
     let account = session.account()?;
     session.selected()?;
     let wants_modseq = command.modifiers.changed_since.is_some();
-    if wants_modseq || command.items.contains(&FetchAtt::ModSeq) {
-        // RFC 7162 §3.1: CONDSTORE enabling commands.
-        session.enable_condstore(out);
-    }
     if command.modifiers.vanished && !(command.uid && wants_modseq && session.enabled.qresync) {
         // RFC 7162 §3.2.6
         return Err(Done::bad("VANISHED needs UID FETCH, CHANGEDSINCE, and QRESYNC enabled").into());
+    }
+    if wants_modseq || command.items.contains(&FetchAtt::ModSeq) {
+        // RFC 7162 §3.1: CONDSTORE enabling commands.
+        session.enable_condstore(out);
     }
     let utf8 = session.utf8();
     let qresync = session.enabled.qresync;
@@ -92,8 +93,8 @@ pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> S
         flags: FlagsText::default(),
         cursor: Cursor::default(),
         seqs,
+        batch: VecDeque::new(),
         current: None,
-        seen_up_to: 0,
         newly_seen: UidSet::new(),
         newly_seen_modseq: ModSeq::default(),
         damage: None,
@@ -146,11 +147,11 @@ struct FetchRun {
     flags: FlagsText,
     seqs: NumSet,
     cursor: Cursor,
+    /// The next entries; the cursor is behind them.
+    batch: VecDeque<Entry>,
     current: Option<Current>,
     /// The view as it was at the start, when `\Seen` is to be set.
     before: Option<View>,
-    /// Up to which sequence number `\Seen` has been set.
-    seen_up_to: u32,
     newly_seen: UidSet,
     newly_seen_modseq: ModSeq,
     /// The first damage that was met.
@@ -160,7 +161,7 @@ struct FetchRun {
 impl Running for FetchRun {
     fn pull(&mut self, session: &mut Session, out: &mut Output) -> Result<Progress, Stop> {
         let selected = session.selected()?;
-        while !out.is_full() {
+        while !out.is_full() || self.is_in_small_response(out) {
             if self.current.is_none() && !self.begin_next(selected, out)? {
                 return self.finish(selected).map(Progress::Done);
             }
@@ -194,17 +195,19 @@ enum Stream {
 }
 
 impl FetchRun {
+    /// Whether a response has begun that is still small: it is finished at once, so that it can still be taken back whatever the
+    /// output holds.
+    fn is_in_small_response(&self, out: &Output) -> bool {
+        let Some(Current { stream: None, begins_at: Some(at), .. }) = self.current else { return false };
+        (out.pending().len().saturating_sub(at) as u64) < WHOLE_BYTES_MAX
+    }
+
     /// The next message; false when there is none.
     fn begin_next(&mut self, selected: &Selected, out: &mut Output) -> Result<bool, Stop> {
-        let mut entry = loop {
-            let Some(seq) = self.cursor.next_in(&self.seqs) else { return Ok(false) };
-            if let Some(entry) = SeqNum::new(seq).and_then(|seq| selected.view.entry(seq)) {
-                break entry;
-            }
-        };
-        if self.before.is_some() && entry.seq.get() > self.seen_up_to {
-            self.set_seen(&selected.view, entry.seq)?;
+        if self.batch.is_empty() {
+            self.refill(&selected.view)?;
         }
+        let Some(mut entry) = self.batch.pop_front() else { return Ok(false) };
         if self.newly_seen.contains_uid(entry.uid) {
             // The view has not moved; what the client is told is what was stored.
             entry.flags = entry.flags.with(Flags::system(SystemFlag::Seen));
@@ -216,21 +219,18 @@ impl FetchRun {
         Ok(true)
     }
 
-    /// Sets `\Seen` on the next messages to be sent, `first` and those after it.
-    fn set_seen(&mut self, view: &View, first: SeqNum) -> Result<(), Stop> {
-        let mut ahead = self.cursor;
-        let mut uids = UidSet::new();
-        let mut next = Some(first.get());
-        for _ in 0..SEEN_BATCH {
-            let Some(seq) = next else { break };
-            if let Some(entry) = SeqNum::new(seq).and_then(|seq| view.entry(seq))
-                && !entry.flags.has(SystemFlag::Seen)
-            {
-                uids.insert(entry.uid.get());
-            }
-            self.seen_up_to = seq;
-            next = ahead.next_in(&self.seqs);
+    /// Takes the next entries from the view, and sets `\Seen` on them if it is to be set.
+    fn refill(&mut self, view: &View) -> Result<(), Stop> {
+        while let Some(room) = BATCH.checked_sub(self.batch.len()).filter(|room| *room > 0) {
+            let Some((first, last)) = self.cursor.next_in(&self.seqs, room as u32) else { break };
+            self.batch.extend(view.rows(first..=last));
         }
+        if self.before.is_some() { self.set_seen(view) } else { Ok(()) }
+    }
+
+    fn set_seen(&mut self, view: &View) -> Result<(), Stop> {
+        let unseen = self.batch.iter().filter(|entry| !entry.flags.has(SystemFlag::Seen));
+        let uids: UidSet = unseen.map(|entry| entry.uid).collect();
         if uids.is_empty() {
             return Ok(());
         }
@@ -241,7 +241,9 @@ impl FetchRun {
         };
         let stored = self.account.store_flags(view.mailbox(), &uids, &request)?;
         if let Some(modseq) = stored.modseq {
-            self.newly_seen = self.newly_seen.union(&stored.changed);
+            for &(first, last) in stored.changed.ranges() {
+                self.newly_seen.insert_range(first, last);
+            }
             self.newly_seen_modseq = modseq;
         }
         Ok(())
@@ -291,6 +293,9 @@ impl FetchRun {
                 // The whole response is left out, or just the item when some of the response has left already.
                 out.truncate_pending(current.begins_at.unwrap_or(item_begins_at));
                 if current.begins_at.is_some() {
+                    // It was not told that it is \Seen now; what follows the command tells it.
+                    let uid = current.entry.uid.get();
+                    self.newly_seen = self.newly_seen.difference(&NumSet::range(uid, uid));
                     self.current = None;
                 }
                 self.damage.get_or_insert(stop);
@@ -356,15 +361,17 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn next_in(&mut self, set: &NumSet) -> Option<u32> {
-        let &(first, last) = set.ranges().get(self.range)?;
-        let number = first.checked_add(self.taken)?;
-        if number == last {
+    /// The next numbers that follow one another, at most `count` (one at least).
+    fn next_in(&mut self, set: &NumSet, count: u32) -> Option<(u32, u32)> {
+        let &(start, end) = set.ranges().get(self.range)?;
+        let first = start.checked_add(self.taken)?;
+        let last = end.min(first.saturating_add(count.saturating_sub(1)));
+        if last == end {
             *self = Cursor { range: self.range + 1, taken: 0 };
         } else {
-            self.taken += 1;
+            self.taken = last - start + 1;
         }
-        Some(number)
+        Some((first, last))
     }
 }
 
@@ -394,7 +401,7 @@ mod tests {
         set.insert(9);
         set.insert_range(u32::MAX - 1, u32::MAX);
         let mut cursor = Cursor::default();
-        let visited: Vec<u32> = std::iter::from_fn(|| cursor.next_in(&set)).collect();
+        let visited: Vec<u32> = std::iter::from_fn(|| cursor.next_in(&set, 2)).flat_map(|(a, b)| a..=b).collect();
         assert_eq!(visited, [2, 3, 4, 9, u32::MAX - 1, u32::MAX]);
     }
 }

@@ -1,0 +1,4 @@
+#![no_main]
+//! libFuzzer's way into [`mailyard_fuzz::disk::index_files`].
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| mailyard_fuzz::disk::index_files(data));
