@@ -20,8 +20,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The mailbox that everything happens in.
-const MAILBOX: &str = "INBOX";
+/// The mailbox that everything happens in, beside those that APPEND makes.
+const MAILBOX: &str = "bench";
 /// APPEND is measured with as many messages as were used where its figures were first published.
 const APPENDED: usize = 540;
 /// Syncs per measurement of the limit.
@@ -40,8 +40,7 @@ pub struct Plan {
     pub repeat: usize,
     /// The program `mailyard`, unless only other servers are measured.
     pub mailyard: Option<PathBuf>,
-    /// Other servers, with names. An empty mailbox is filled over the wire; one that holds the right number of messages is used as it
-    /// is.
+    /// Other servers, with names. Their mailboxes `bench` and `bench-N` are made anew.
     pub others: Vec<(String, Address)>,
     /// An existing folder on the disk that is to be measured.
     pub work: PathBuf,
@@ -135,7 +134,7 @@ impl Bench<'_> {
             match &mut target.mailyard {
                 Some(mailyard) => {
                     say("mailyard: importing");
-                    samples.push_time(mailyard.import(&self.mbox)?);
+                    samples.push_time(mailyard.import(&self.mbox, MAILBOX)?);
                     mailyard.start()?;
                 }
                 None => fill_over_the_wire(target, &self.mbox, wanted)?,
@@ -254,14 +253,14 @@ impl Bench<'_> {
     }
 }
 
-/// Fills an empty mailbox with the messages of an mbox, some hundred in each APPEND.
+/// Makes the mailbox anew and fills it with the messages of an mbox, some hundred in each APPEND.
 fn fill_over_the_wire(target: &mut Target, mbox: &Path, wanted: u64) -> Result<()> {
     const BATCH: usize = 200;
-    let address = target.address.clone();
-    let connection = target.connection()?;
-    if connection.select(MAILBOX)?.1 > 0 {
-        return Ok(());
-    }
+    let address = &target.address;
+    let mut connection = Connection::login(address)?;
+    // Not there, unless an earlier run left it.
+    let _ = connection.command(&format!("DELETE {MAILBOX}"));
+    connection.command(&format!("CREATE {MAILBOX}"))?;
     say(&format!("{address}: appending {wanted} messages"));
     let mut batch: Vec<Vec<u8>> = Vec::new();
     let mut send = |batch: &mut Vec<Vec<u8>>| {
@@ -280,7 +279,6 @@ fn fill_over_the_wire(target: &mut Target, mbox: &Path, wanted: u64) -> Result<(
     if !batch.is_empty() {
         send(&mut batch)?;
     }
-    target.connection = None;
     Ok(())
 }
 
