@@ -34,8 +34,6 @@ const PRESENT: u8 = 1;
 pub(crate) struct CacheFile {
     path: PathBuf,
     file: Arc<dyn File>,
-    version: u32,
-    rows: u32,
     /// Of each column: eight bytes a row and one more, where its blobs begin; the blobs.
     columns: Vec<(ColumnSpan, ColumnSpan)>,
 }
@@ -81,24 +79,25 @@ impl CacheFile {
         for _ in 0..columns {
             spans.push((ColumnSpan::read(&mut input)?, ColumnSpan::read(&mut input)?));
         }
-        is_ours.then_some(CacheFile { path, file, version, rows: segment.trailer.rows, columns: spans })
+        is_ours.then_some(CacheFile { path, file, columns: spans })
     }
+}
 
-    fn header(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        out.extend_from_slice(&CACHE_MAGIC.to_le_bytes());
-        out.extend_from_slice(&self.version.to_le_bytes());
-        out.extend_from_slice(&(self.columns.len() as u32).to_le_bytes());
-        out.extend_from_slice(&self.rows.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
-        for (offsets, blobs) in &self.columns {
-            offsets.write(&mut out);
-            blobs.write(&mut out);
-        }
-        let crc = crc32c::crc32c(&out);
-        out.extend_from_slice(&crc.to_le_bytes());
-        out
+/// The header of a cache file.
+pub(crate) fn header(version: u32, rows: u32, columns: &[(ColumnSpan, ColumnSpan)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend_from_slice(&CACHE_MAGIC.to_le_bytes());
+    out.extend_from_slice(&version.to_le_bytes());
+    out.extend_from_slice(&(columns.len() as u32).to_le_bytes());
+    out.extend_from_slice(&rows.to_le_bytes());
+    out.extend_from_slice(&[0; 4]);
+    for (offsets, blobs) in columns {
+        offsets.write(&mut out);
+        blobs.write(&mut out);
     }
+    let crc = crc32c::crc32c(&out);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out
 }
 
 /// What a reader keeps of derived blobs.
@@ -231,8 +230,8 @@ impl Log {
             spans.push((offsets.finish(&mut out)?, data.finish(&mut out)?));
         }
         out.flush()?;
-        let cache = CacheFile { path, file, version: derive.version(), rows: segment.trailer.rows, columns: spans };
-        cache.file.write_at(&cache.header(), 0)?;
+        file.write_at(&header(derive.version(), segment.trailer.rows, &spans), 0)?;
+        let cache = CacheFile { path, file, columns: spans };
         self.env.disk.rename(&temporary, &cache.path)?;
         *segment.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Some(Arc::new(cache)));
         Ok(Some(segment.trailer.message_bytes))

@@ -7,9 +7,11 @@
 //!
 //! Records about mailboxes and expunges always stay: they are small, and numbers are never reused because of them.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use model::{EmailId, Result, UidSet};
+use model::{EmailId, ErrorKind, Result, UidSet};
 
 use crate::layout::LOG_DIR;
 use crate::live::{Live, in_order};
@@ -43,15 +45,22 @@ fn dead_bytes(segment: &Segment, live: &Live) -> Result<u64> {
 
 impl Log {
     /// Rewrites the first group of neighbouring segments that is worth it, as one segment. `None`: there is none. Otherwise
-    /// the bytes that the old files had and the new one has. The caller holds the maintenance lock.
-    pub(crate) fn compact_one(&self) -> Result<Option<(u64, u64)>> {
+    /// the bytes that the old files had and the new one has. Segments in which damage is met are noted in `damaged` and not
+    /// looked at again. The caller holds the maintenance lock.
+    pub(crate) fn compact_one(&self, damaged: &mut BTreeSet<PathBuf>) -> Result<Option<(u64, u64)>> {
         let layout = self.layout();
         if layout.segments.is_empty() {
             return Ok(None);
         }
         let live = Live::new(self.live_states());
-        let Some(group) = self.group(&layout.segments, &live)? else { return Ok(None) };
-        let segment = Arc::new(self.rewrite(&group, &live)?);
+        let Some(group) = self.group(&layout.segments, &live, damaged)? else { return Ok(None) };
+        let segment = match self.rewrite(&group, &live) {
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                damaged.extend(group.iter().map(|segment| segment.path.clone()));
+                return Ok(Some((0, 0)));
+            }
+            result => Arc::new(result?),
+        };
         let new_bytes = segment.file_len;
         let is_old = |other: &Arc<Segment>| group.iter().any(|old| Arc::ptr_eq(old, other));
         self.change_layout(|layout| {
@@ -68,16 +77,26 @@ impl Log {
     }
 
     /// The neighbours to rewrite together: one with too much that is dead, or small ones that fit into one file.
-    fn group(&self, segments: &[Arc<Segment>], live: &Live) -> Result<Option<Vec<Arc<Segment>>>> {
+    fn group(
+        &self,
+        segments: &[Arc<Segment>],
+        live: &Live,
+        damaged: &BTreeSet<PathBuf>,
+    ) -> Result<Option<Vec<Arc<Segment>>>> {
         for (n, segment) in segments.iter().enumerate() {
+            if damaged.contains(&segment.path) {
+                continue;
+            }
             let mut sum = segment.file_len;
             let small = segments.get(n + 1..).unwrap_or_default().iter().take_while(|next| {
                 sum += next.file_len;
-                sum <= self.options.merge_bytes_max
+                sum <= self.options.merge_bytes_max && !damaged.contains(&next.path)
             });
             let end = n + 1 + small.count();
             let is_dead = self.dead_percent(segment, live)? >= u64::from(self.options.dead_percent_max.max(1));
-            if end > n + 1 || is_dead {
+            // Only when the others together are as large as the first: so each byte is rewritten a few times, not always again.
+            let others: u64 = segments.get(n + 1..end).unwrap_or_default().iter().map(|next| next.file_len).sum();
+            if others >= segment.file_len || is_dead {
                 let group = segments.get(n..end).unwrap_or_default().to_vec();
                 for old in &group {
                     // Readers that still have the old layout go on with this handle when the name is gone.

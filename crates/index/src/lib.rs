@@ -20,6 +20,8 @@ mod check;
 mod checkpoint;
 mod codec;
 mod compact;
+#[cfg(test)]
+mod format_doc;
 mod layout;
 mod live;
 mod log;

@@ -42,6 +42,8 @@ pub struct Log {
     /// Held by whoever seals, compacts or writes a checkpoint.
     pub(crate) maintenance: Mutex<crate::maintain::Progress>,
     listener: RwLock<Option<Listener>>,
+    /// Something was wrong when the account was opened: a message that is nowhere may be lost rather than expunged.
+    pub(crate) is_damaged: bool,
     spool_serial: AtomicU64,
     lock: Mutex<Option<LockGuard>>,
 }
@@ -104,7 +106,10 @@ impl Log {
     /// Opens the account in `dir`, which is created when it is missing. `InUse` when another process has it open.
     pub fn open(env: &Env, dir: &Path, options: Options, derive: Option<Arc<dyn Derive>>) -> Result<Arc<Log>> {
         let opened = crate::recover::open(env, dir, &options)?;
-        let tail = opened.layout.tails.last().cloned();
+        // A tail that ends in damage stays as it is; the next frame begins another one.
+        let is_whole = |tail: &Arc<crate::tail::Tail>| tail.last_frame() == opened.state.frame;
+        let tail = opened.layout.tails.last().filter(|tail| is_whole(tail)).cloned();
+        let is_damaged = !opened.progress.findings.is_empty();
         let writer = TailWriter::new(env.clone(), dir.join(crate::layout::LOG_DIR), tail)?;
         let state = opened.state;
         Ok(Arc::new(Log {
@@ -128,6 +133,7 @@ impl Log {
             layout: RwLock::new(Arc::new(opened.layout)),
             maintenance: Mutex::new(opened.progress),
             listener: RwLock::new(None),
+            is_damaged,
             spool_serial: AtomicU64::new(0),
             lock: Mutex::new(Some(opened.lock)),
         }))
@@ -140,6 +146,11 @@ impl Log {
     /// The account as it is durably. Keep it as long as you like: it does not change.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether it takes no more transactions: it was closed, or a write failed.
+    pub fn is_closed(&self) -> bool {
+        self.head().closed.is_some()
     }
 
     /// The account's directory.

@@ -1,5 +1,7 @@
 //! The work in the background: sealing, compaction, retention, checkpoints. One thread at a time; sessions go on.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use model::Result;
@@ -17,13 +19,17 @@ pub(crate) struct Progress {
     covered_end: u64,
     /// The last frame and the time at which nothing was found to compact.
     looked_at: Option<(u64, i64)>,
+    /// Segments in which compaction met damage: they stay as they are, for whoever wants to save what is left.
+    damaged: BTreeSet<PathBuf>,
+    /// The last frame when the maintenance last looked: unchanged means idle.
+    frame_before: u64,
     /// What was wrong when the account was opened.
     pub(crate) findings: Vec<Finding>,
 }
 
 impl Progress {
     pub(crate) fn new(checkpointed: u64, findings: Vec<Finding>) -> Self {
-        Progress { checkpointed, covered_end: 0, looked_at: None, findings }
+        Progress { checkpointed, findings, ..Progress::default() }
     }
 }
 
@@ -86,11 +92,11 @@ impl Log {
                 || now.saturating_sub(when) >= 86_400
         });
         while is_due && done < budget.bytes {
-            let Some((old, new)) = self.compact_one()? else {
+            let Some((old, new)) = self.compact_one(&mut progress.damaged)? else {
                 progress.looked_at = Some((frame, now));
                 break;
             };
-            report.compacted += 1;
+            report.compacted += u32::from(old > 0);
             report.freed_bytes += old as i64 - new as i64;
             done += old + new;
         }
@@ -100,6 +106,10 @@ impl Log {
             done += bytes;
         }
         report.is_more = done >= budget.bytes;
+        if progress.frame_before == frame {
+            self.trim_tail()?;
+        }
+        progress.frame_before = frame;
         let is_long = self.uncovered_bytes(&progress) >= self.options.checkpoint_bytes;
         if report.sealed > 0 || report.compacted > 0 || is_long {
             report.checkpointed = self.checkpoint_with(&mut progress)?;

@@ -226,7 +226,8 @@ impl Reader {
         {
             return Ok(Place::Segment(Arc::clone(segment), row, number));
         }
-        Err(Error::new(ErrorKind::Expunged, format!("the message {id} is no longer there")))
+        let kind = if self.log.is_damaged { ErrorKind::Corrupt } else { ErrorKind::Expunged };
+        Err(Error::new(kind, format!("the message {id} is no longer there")))
     }
 
     /// The row of a message in a segment. A damaged id table is made up for by looking through the rows.

@@ -369,3 +369,94 @@ impl Event {
         Ok(events)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn uid_set() -> impl Strategy<Value = UidSet> {
+        let ranges = proptest::collection::vec((1u32..=u32::MAX, 0u32..50), 0..20);
+        ranges.prop_map(|ranges| {
+            let mut set = UidSet::new();
+            for (first, more) in ranges {
+                set.insert_range(first, first.saturating_add(more));
+            }
+            set
+        })
+    }
+
+    fn new_row() -> impl Strategy<Value = NewRow> {
+        let numbers = (1u32.., any::<u128>(), any::<i64>(), -1439i16..=1439, any::<i64>(), any::<u32>(), any::<u64>());
+        numbers.prop_map(|(uid, flags, unix_seconds, offset_minutes, save_date, size, email_id)| NewRow {
+            uid: Uid::new(uid).unwrap_or(Uid::FIRST),
+            flags: Flags(flags),
+            internal_date: DateTime { unix_seconds, offset_minutes },
+            save_date,
+            size,
+            email_id: EmailId(email_id),
+        })
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        let id = || any::<u64>().prop_map(MailboxId);
+        let name = || {
+            proptest::sample::select(vec!["INBOX", "a/b", "ü"])
+                .prop_map(|name| MailboxName::new(name).unwrap_or_else(|_| MailboxName::inbox()))
+        };
+        prop_oneof![
+            (id(), name(), 1u32.., any::<u16>()).prop_map(|(id, name, uidvalidity, special_use)| {
+                Event::MailboxCreated { id, name, uidvalidity, special_use }
+            }),
+            (id(), name()).prop_map(|(id, name)| Event::MailboxRenamed { id, name }),
+            (id(), name()).prop_map(|(id, name)| Event::MailboxUndeleted { id, name }),
+            id().prop_map(|id| Event::MailboxDeleted { id }),
+            (id(), any::<u16>()).prop_map(|(id, bits)| Event::SpecialUse { id, bits }),
+            name().prop_map(|name| Event::Subscribed { name }),
+            name().prop_map(|name| Event::Unsubscribed { name }),
+            (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(id, len, crc)| Event::Message {
+                email_id: EmailId(id),
+                len,
+                header_len: len / 2,
+                crc
+            }),
+            (id(), proptest::collection::vec(new_row(), 0..9))
+                .prop_map(|(mailbox, rows)| Event::Entries { mailbox, rows }),
+            (id(), any::<u128>(), uid_set()).prop_map(|(mailbox, flags, uids)| Event::FlagsSet {
+                mailbox,
+                flags: Flags(flags),
+                uids
+            }),
+            (id(), uid_set()).prop_map(|(mailbox, uids)| Event::Expunged { mailbox, uids }),
+            (id(), uid_set()).prop_map(|(mailbox, uids)| Event::Restored { mailbox, uids }),
+            (id(), any::<u32>()).prop_map(|(mailbox, uid)| Event::RecentFloor { mailbox, uid }),
+            (id(), proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9)))
+                .prop_map(|(mailbox, value)| Event::MailboxAnnotated { mailbox, key: "key".to_owned(), value }),
+            proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9))
+                .prop_map(|value| Event::AccountAnnotated { key: String::new(), value }),
+            (id(), 1u64..=1 << 32, any::<u64>()).prop_map(|(mailbox, uidnext, highest_modseq)| {
+                Event::MailboxCounters { mailbox, uidnext, highest_modseq }
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_back(event in event(), time in any::<i64>(), noise in any::<(u16, u8)>()) {
+            let mut bytes = Vec::new();
+            event.write(&mut bytes, time);
+            prop_assert_eq!(Event::read_all(&bytes, time), Ok(vec![event]));
+            // Cut or changed anywhere: an answer or an error, never a panic.
+            let at = usize::from(noise.0) % bytes.len();
+            let _ = Event::read_all(&bytes[..at], time);
+            bytes[at] = noise.1;
+            let _ = Event::read_all(&bytes, time);
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_refused_and_not_skipped() {
+        assert_eq!(Event::read_all(&[200, 0], 0), Err(BadEvent::UnknownKind(200)));
+    }
+}

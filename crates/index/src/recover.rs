@@ -84,6 +84,10 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
         files.findings.extend(found.scan.findings);
         layout.tails.push(Arc::new(tail));
     }
+    if let Some(tail) = layout.tails.last().filter(|tail| tail.last_frame() < replay.state.frame) {
+        let (from, to) = (tail.last_frame() + 1, replay.state.frame);
+        replay.find(&tail.path.clone(), tail.end(), format!("the frames {from} to {to} are damaged"));
+    }
     files.findings.append(&mut replay.findings);
     crate::cache::remove_useless(env, dir, &layout.segments);
     let progress = Progress::new(checkpointed, files.findings);
@@ -159,12 +163,14 @@ fn scan_tails(env: &Env, files: &mut Files, sealed: u64, checkpointed: u64) -> R
             files.useless.push(path.clone());
             continue;
         }
-        if scan.frames.is_empty() && next.is_none() {
+        if scan.frames.is_empty() && next.is_none() && *first_frame > checkpointed {
             // Begun, and nothing in it was ever durable.
             files.useless.push(path.clone());
             continue;
         }
-        if scan.is_dirty_behind {
+        // Frames that the checkpoint has and the tail has not were durable: they are damaged, not torn, and stay as they are.
+        let is_torn = scan.frames.last().is_some_and(|last| last.header.frame.number >= checkpointed);
+        if scan.is_dirty_behind && is_torn {
             file.set_len(scan.end)?;
             file.sync_data()?;
         }
@@ -206,14 +212,20 @@ impl Replay<'_> {
         }
         let mut at = segments.last().map_or((0, 0), |segment| (segment.trailer.last_frame, segment.trailer.chain));
         for scanned in tails.iter().flat_map(|tail| &tail.scan.frames) {
+            let number = scanned.header.frame.number;
             if at.0 >= frame {
                 break;
             }
-            if scanned.header.frame.number > at.0 {
-                at = (scanned.header.frame.number, crate::state::chain(at.1, scanned.header.events_crc));
+            if number > at.0 + 1 {
+                // Frames are damaged. The checkpoint is all that there is of them.
+                return true;
+            }
+            if number > at.0 {
+                at = (number, crate::state::chain(at.1, scanned.header.events_crc));
             }
         }
-        at == (frame, chain)
+        // A log that ends too early ends in damage, or it is an older one that was put here.
+        at == (frame, chain) || (at.0 < frame && tails.last().is_some_and(|tail| tail.scan.is_dirty_behind))
     }
 
     fn segment(&mut self, segment: &Segment) -> Result<()> {

@@ -128,12 +128,12 @@ fn flip(of: &str, step: usize, unreadable: usize, without_index: bool) {
 
 #[test]
 fn a_decayed_segment_hurts_the_messages_of_one_block() {
-    flip("segment", 3, 40, false);
+    flip("segment", 3, 24, false);
 }
 
 #[test]
 fn a_decayed_tail_hurts_one_message() {
-    flip("tail", 2, 40, false);
+    flip("tail", 2, 1, false);
 }
 
 #[test]
@@ -143,6 +143,6 @@ fn a_decayed_index_hurts_nothing() {
 
 #[test]
 fn a_decayed_log_without_an_index_still_opens() {
-    flip("segment", 7, 40, true);
-    flip("tail", 5, 40, true);
+    flip("segment", 7, 24, true);
+    flip("tail", 5, 1, true);
 }

@@ -8,6 +8,8 @@ mod read;
 mod write;
 
 pub(crate) use read::load;
+#[cfg(test)]
+pub(crate) use write::header;
 pub(crate) use write::save;
 
 /// The file's name in `index/`.

@@ -41,7 +41,8 @@ pub(crate) fn save(env: &Env, index_dir: &Path, state: &State) -> Result<u64> {
     Ok(out.out.position())
 }
 
-fn write(out: &mut Checked, state: &State) -> Result<()> {
+/// The first bytes of the checkpoint of a state.
+pub(crate) fn header(state: &State) -> Vec<u8> {
     let mut header = Vec::with_capacity(CHECKPOINT_HEADER_BYTES);
     header.extend_from_slice(&CHECKPOINT_MAGIC.to_le_bytes());
     header.extend_from_slice(&state.frame.to_le_bytes());
@@ -51,7 +52,11 @@ fn write(out: &mut Checked, state: &State) -> Result<()> {
     header.extend_from_slice(&state.uidvalidity_last.to_le_bytes());
     header.extend_from_slice(&state.chain.to_le_bytes());
     header.resize(CHECKPOINT_HEADER_BYTES, 0);
-    out.put(&header)?;
+    header
+}
+
+fn write(out: &mut Checked, state: &State) -> Result<()> {
+    out.put(&header(state))?;
     let mut meta = Vec::new();
     put_varint(&mut meta, state.mailboxes.len() as u64);
     for mailbox in state.mailboxes.values() {

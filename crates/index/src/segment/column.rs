@@ -37,15 +37,15 @@ pub(crate) const BLOCK_ENTRY_BYTES: usize = 24;
 
 /// Where a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BlockEntry {
-    at: u64,
-    stored_len: u32,
-    codec: u32,
-    crc: u32,
+pub(crate) struct BlockEntry {
+    pub(crate) at: u64,
+    pub(crate) stored_len: u32,
+    pub(crate) codec: u32,
+    pub(crate) crc: u32,
 }
 
 impl BlockEntry {
-    fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let from = out.len();
         out.extend_from_slice(&self.at.to_le_bytes());
         out.extend_from_slice(&self.stored_len.to_le_bytes());

@@ -36,6 +36,7 @@ pub struct Row {
 pub(crate) const ROW_BYTES: usize = 4 + 16 + 8 + 8 + 2 + 8 + 4 + 8;
 
 /// The columns, in their order on disk: name and bytes a row.
+#[cfg(test)]
 pub(crate) const COLUMNS: [(&str, usize); 8] = [
     ("flags", 16),
     ("modseq", 8),

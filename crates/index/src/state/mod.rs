@@ -16,7 +16,9 @@ use std::sync::Arc;
 use model::{MailboxId, MailboxName, ModSeq};
 
 pub(crate) use apply::{Frame, chain};
-pub(crate) use chunk::{CHUNK_ROWS_MAX, COLUMNS, Chunk, ROW_BYTES, Slot, Summary};
+pub(crate) use chunk::{CHUNK_ROWS_MAX, Chunk, Slot, Summary};
+#[cfg(test)]
+pub(crate) use chunk::{COLUMNS, ROW_BYTES};
 pub(crate) use history::{Batch, History};
 
 pub use chunk::Row;

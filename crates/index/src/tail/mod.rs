@@ -10,10 +10,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use model::EmailId;
 use platform::File;
 
-pub(crate) use frame::{
-    FRAME_ALIGN, FRAME_HEADER_BYTES, FRAME_MAGIC, FrameHeader, TAIL_HEADER_BYTES, TAIL_MAGIC, read_tail_header,
-};
-pub(crate) use scan::{ScannedFrame, TailScan, is_message_whole, messages, newer_version, read_events};
+pub(crate) use frame::{FRAME_ALIGN, FRAME_HEADER_BYTES, TAIL_HEADER_BYTES};
+#[cfg(test)]
+pub(crate) use frame::{FRAME_MAGIC, FrameHeader, TAIL_MAGIC, write_tail_header};
+pub(crate) use scan::{TailScan, is_message_whole, messages, newer_version, read_events};
 pub(crate) use write::{TailWriter, WriteFailure, frame_len};
 
 /// Where a message lies in a tail.

@@ -136,7 +136,6 @@ async fn converse(
         output: Output::new(output_bytes_max),
         wake,
         began: server.now().monotonic,
-        unanswered: false,
     };
     driver.run(stream).await
 }
@@ -191,8 +190,6 @@ struct Driver<'a> {
     wake: Arc<Notify>,
     /// When the command that is being worked on arrived.
     began: Duration,
-    /// Something was read and nothing sent since.
-    unanswered: bool,
 }
 
 impl Driver<'_> {
@@ -207,29 +204,23 @@ impl Driver<'_> {
                 Step::Output => {}
                 // It had no room for everything before the step, and has now.
                 Step::NeedInput { .. } if self.feed() > 0 => {}
-                Step::NeedInput { deadline } => {
-                    if std::mem::take(&mut self.unanswered) {
-                        stream.acknowledge();
-                    }
-                    tokio::select! {
-                        // A session that takes nothing (it keeps an answer back) is not given more.
-                        read = stream.read(&mut self.input.bytes), if self.input.rest().is_empty() => {
-                            let octets = read?;
-                            if octets == 0 {
-                                return Ok(());
-                            }
-                            self.server.metrics.bytes_in.inc_by(octets as u64);
-                            self.began = self.server.now().monotonic;
-                            self.unanswered = true;
+                Step::NeedInput { deadline } => tokio::select! {
+                    // A session that takes nothing (it keeps an answer back) is not given more.
+                    read = stream.read(&mut self.input.bytes), if self.input.rest().is_empty() => {
+                        let octets = read?;
+                        if octets == 0 {
+                            return Ok(());
                         }
-                        () = self.wake.notified() => {}
-                        () = at(self.server, deadline) => {}
-                        () = stopping.wait(), if !told_to_stop => {
-                            told_to_stop = true;
-                            self.session.shut_down();
-                        }
+                        self.server.metrics.bytes_in.inc_by(octets as u64);
+                        self.began = self.server.now().monotonic;
                     }
-                }
+                    () = self.wake.notified() => {}
+                    () = at(self.server, deadline) => {}
+                    () = stopping.wait(), if !told_to_stop => {
+                        told_to_stop = true;
+                        self.session.shut_down();
+                    }
+                },
                 Step::StartTls => {
                     // RFC 3207 §6: what was sent in the clear after STARTTLS is not heard.
                     self.input.clear();
@@ -278,7 +269,6 @@ impl Driver<'_> {
         if self.output.is_empty() {
             return Ok(());
         }
-        self.unanswered = false;
         let time = Duration::from_secs(self.current.config.limits.write_seconds_max.into());
         while !self.output.is_empty() {
             let sent = timeout(time, stream.write(self.output.pending())).await??;
