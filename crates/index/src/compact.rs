@@ -94,7 +94,9 @@ impl Log {
             });
             let end = n + 1 + small.count();
             let is_dead = self.dead_percent(segment, live)? >= u64::from(self.options.dead_percent_max.max(1));
-            if end > n + 1 || is_dead {
+            // Only when the others together are as large as the first: so each byte is rewritten a few times, not always again.
+            let others: u64 = segments.get(n + 1..end).unwrap_or_default().iter().map(|next| next.file_len).sum();
+            if others >= segment.file_len || is_dead {
                 let group = segments.get(n..end).unwrap_or_default().to_vec();
                 for old in &group {
                     // Readers that still have the old layout go on with this handle when the name is gone.

@@ -3,7 +3,7 @@
 /// The settings of one account's log. The defaults serve mixed use; the tests shrink them to meet every path quickly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// A tail that has grown past this many bytes is frozen and sealed into a segment. 32 MiB.
+    /// A tail that has grown past this many bytes is frozen and sealed into a segment. 8 MiB: what waits is not compressed.
     pub tail_bytes_max: u64,
     /// Frozen tails that may wait to be sealed. A commit that finds this many seals one itself, so that an import cannot
     /// outrun the maintenance without bound. 8.
@@ -33,7 +33,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            tail_bytes_max: 32 << 20,
+            tail_bytes_max: 8 << 20,
             frozen_tails_max: 8,
             pending_bytes_max: 16 << 20,
             preallocate_bytes_min: 64 << 10,

@@ -94,7 +94,9 @@ impl TailWriter {
             WriteFailure { error: error.into(), is_clean }
         };
         let epoch = self.env.random.u64() as u32;
-        let file = match self.env.disk.open(&path, OpenMode::CreateNew) {
+        // One that is there already was begun and given up: nothing in it can be durable, or its frames would count.
+        let opened = self.env.disk.open(&path, OpenMode::Create);
+        let file = match opened.and_then(|file| file.set_len(0).map(|()| file)) {
             Ok(file) => file,
             Err(error) => {
                 let is_full = error.kind() == io::ErrorKind::StorageFull;
