@@ -61,7 +61,7 @@ Path {folder}/files/
 Inbox {folder}/files/INBOX
 SubFolders Verbatim
 """
-    text = store("first", support.USER) + store("second", SECOND) + maildir
+    text = "FSync no\n" + store("first", support.USER) + store("second", SECOND) + maildir
     return text + channel("pull", "first", "Pull") + channel("push", "second", "Push")
 
 

@@ -148,6 +148,11 @@ impl Log {
         Arc::clone(&self.published.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether it takes no more transactions: it was closed, or a write failed.
+    pub fn is_closed(&self) -> bool {
+        self.head().closed.is_some()
+    }
+
     /// The account's directory.
     pub fn dir(&self) -> &Path {
         &self.dir

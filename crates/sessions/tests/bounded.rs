@@ -3,33 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+mod support;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
-use mailyard_sessions::imap::{Context, ImapSession, Settings};
-use mailyard_sessions::{Authenticator, Connection, Now, Output, Refusal, ScramCredentials, Step};
-use model::AccountName;
-use platform::sim::SimEnv;
-use store::{Options, Store};
+use mailyard_sessions::imap::{ImapSession, Settings};
+use mailyard_sessions::{Output, Step};
+use support::NOW;
 
-struct Everybody;
-
-impl Authenticator for Everybody {
-    fn verify_password(&self, _: &Connection, user: &str, _: &str) -> Result<AccountName, Refusal> {
-        AccountName::new(user).map_err(|error| Refusal { error, wait: Duration::ZERO })
-    }
-    fn scram_credentials(&self, _: &Connection, _: &str) -> ScramCredentials {
-        ScramCredentials::derive("secret", b"0123456789abcdef".to_vec(), 4096)
-    }
-    fn scram_finished(&self, _: &Connection, user: &str, proven: bool) -> Result<AccountName, Refusal> {
-        let account = AccountName::new(user).ok().filter(|_| proven);
-        account.ok_or_else(|| Refusal::wrong_credentials(Duration::ZERO))
-    }
-}
-
-const NOW: Now = Now { monotonic: Duration::ZERO, unix_seconds: 1_000_000_000 };
 const OUTPUT_BYTES: usize = 64 * 1024;
 
 struct Client {
@@ -41,10 +21,7 @@ struct Client {
 
 impl Client {
     fn new(settings: Settings) -> Self {
-        let store = Store::open(SimEnv::new(1).env(), PathBuf::from("/store"), Options::default()).unwrap();
-        let context = Context { store, authenticator: Arc::new(Everybody), observer: Arc::new(()), settings };
-        let connection = Connection { loopback: true, ..Connection::default() };
-        let session = ImapSession::new(Arc::new(context), connection, Arc::new(|| ()), NOW);
+        let session = support::session(&support::context(1, settings));
         let mut client = Client { session, out: Output::new(OUTPUT_BYTES), most: 0 };
         client.said();
         client

@@ -3,31 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod support;
+
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mailyard_sessions::imap::{Context, ImapSession, Settings};
-use mailyard_sessions::{Authenticator, Connection, Now, Output, Refusal, ScramCredentials, Step};
-use model::AccountName;
+use mailyard_sessions::{Output, Step};
 use platform::Prng;
-use platform::sim::SimEnv;
-use store::{Options, Store};
-
-struct Everybody;
-
-impl Authenticator for Everybody {
-    fn verify_password(&self, _: &Connection, user: &str, _: &str) -> Result<AccountName, Refusal> {
-        AccountName::new(user).map_err(|error| Refusal { error, wait: Duration::ZERO })
-    }
-    fn scram_credentials(&self, _: &Connection, _: &str) -> ScramCredentials {
-        ScramCredentials::derive("", Vec::new(), 1)
-    }
-    fn scram_finished(&self, _: &Connection, _: &str, _: bool) -> Result<AccountName, Refusal> {
-        Err(Refusal::wrong_credentials(Duration::ZERO))
-    }
-}
+use support::NOW;
 
 /// What a client knows of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,8 +34,6 @@ struct Client {
 struct Mailbox {
     messages: Vec<Known>,
 }
-
-const NOW: Now = Now { monotonic: Duration::ZERO, unix_seconds: 1_000_000_000 };
 
 impl Mailbox {
     /// Takes in a response.
@@ -94,8 +76,7 @@ impl Mailbox {
 
 impl Client {
     fn new(context: &Arc<Context>, enable: &str) -> Self {
-        let connection = Connection { loopback: true, ..Connection::default() };
-        let session = ImapSession::new(Arc::clone(context), connection, Arc::new(|| ()), NOW);
+        let session = support::session(context);
         let out = Output::new(200);
         let mut client = Client { session, out, mailbox: Mailbox::default(), idle: false, heard: Vec::new() };
         client.ask("a LOGIN ann x", false);
@@ -237,10 +218,7 @@ fn act(clients: &mut [Client], prng: &mut Prng) {
 
 fn play(seed: u64) {
     let mut prng = Prng::new(seed);
-    let store = Store::open(SimEnv::new(seed).env(), PathBuf::from("/store"), Options::default()).unwrap();
-    let observer = Arc::new(());
-    let context = Context { store, authenticator: Arc::new(Everybody), observer, settings: Settings::default() };
-    let context = Arc::new(context);
+    let context = support::context(seed, Settings::default());
     let mut clients: Vec<Client> =
         ["", "IMAP4rev2", "QRESYNC", "CONDSTORE"].iter().map(|enable| Client::new(&context, enable)).collect();
     for _ in 0..60 {

@@ -1,6 +1,6 @@
 //! The store: a directory of accounts.
 //!
-//! Invariants: one process at a time holds a store (a lock file), one [`Account`] object at a time stands for an account; an account's
+//! Invariants: one process at a time holds a store (a lock file), one [`Account`] object at a time can change an account; an account's
 //! directory is there whole or not at all (it is made and removed under another name).
 //!
 //! ```text
@@ -149,7 +149,8 @@ impl Store {
         Ok(accounts)
     }
 
-    /// The account, opened when it is not open. Everyone gets the same object.
+    /// The account, opened when it is not open. Everyone gets the same object, until a failed write has closed it
+    /// ([`ErrorKind::ReadOnlyAfterFailure`]): then the account is opened anew for who asks next.
     pub fn account(&self, name: &AccountName) -> Result<Arc<Account>> {
         loop {
             let slot = self.slot(name)?;
@@ -160,8 +161,14 @@ impl Store {
             }
             let used_at = self.env.clock.monotonic();
             if let Some(open) = &mut *open {
-                open.used_at = used_at;
-                return Ok(Arc::clone(&open.account));
+                let log = open.account.inner.log();
+                if !log.is_closed() {
+                    open.used_at = used_at;
+                    return Ok(Arc::clone(&open.account));
+                }
+                // A write failed. Who still has the old object can read and gets errors for changes; from here on there is a
+                // new one, which knows what is really on the disk.
+                let _ = log.close();
             }
             let log = match self.open_log(&self.dir_of(name)) {
                 Ok(log) => log,

@@ -10,7 +10,6 @@ extern crate mailyard_store as store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::{AccountName, ErrorKind, MailboxName, NumSet, Result, SystemFlag, UidSet};

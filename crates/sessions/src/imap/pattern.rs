@@ -75,8 +75,9 @@ impl Pattern {
             *first = true;
         }
         self.skip_wildcards(&mut places);
+        let mut next = vec![false; places.len()];
         for c in name {
-            let mut next = vec![false; places.len()];
+            next.fill(false);
             for (at, token) in self.tokens.iter().enumerate().filter(|(at, _)| places.get(*at).copied() == Some(true)) {
                 let to = match token {
                     Token::Char(p) if same(*p, *c) => at + 1,
@@ -89,7 +90,7 @@ impl Pattern {
                 }
             }
             self.skip_wildcards(&mut next);
-            places = next;
+            std::mem::swap(&mut places, &mut next);
         }
         places.last().copied().unwrap_or(false)
     }

@@ -11,8 +11,8 @@ use mailyard_sessions::{
     Authenticator, ChannelBinding, Connection, Now, Output, Refusal, ScramCredentials, Step, Waker,
 };
 use model::{AccountName, DateTime, MailboxName};
+use platform::Prng;
 use platform::sim::{SIM_START, SimEnv};
-use platform::{Disk, Prng};
 use store::{FlagNames, NewMessage, Options, Store};
 
 use super::matching::Fixtures;
@@ -65,7 +65,7 @@ impl Users {
 
 impl Authenticator for Users {
     fn verify_password(&self, _: &Connection, user: &str, password: &str) -> Result<AccountName, Refusal> {
-        let known = USERS.iter().any(|known| *known == (user, password));
+        let known = USERS.contains(&(user, password));
         AccountName::new(user).ok().filter(|_| known).ok_or_else(|| self.refusal())
     }
 

@@ -73,3 +73,23 @@ pub fn reopen_keeps_everything(format: &Format) {
         assert_eq!(listed(&account.view(work, false).unwrap()), [1, 3]);
     }
 }
+
+pub fn after_a_failed_write(format: &Format) {
+    let (store, account, inbox) = format.with_account();
+    append(&account, inbox, b"kept", "");
+    let view = account.view(inbox, false).unwrap();
+    format.sim.disk.fail_at(1);
+    let message = crate::support::new_message(&account, b"lost", "");
+    assert!(account.append(inbox, vec![message]).is_err());
+    format.sim.disk.clear_faults();
+    let message = crate::support::new_message(&account, b"refused", "");
+    assert_eq!(account.append(inbox, vec![message]).unwrap_err().kind(), ErrorKind::ReadOnlyAfterFailure);
+    assert_eq!(whole(&account, &view, 1), b"kept", "reading goes on");
+    let anew = store.account(&name("ann")).unwrap();
+    assert!(!Arc::ptr_eq(&account, &anew));
+    append(&anew, inbox, b"more", "");
+    assert_eq!(whole(&account, &view, 1), b"kept");
+    let found = anew.view(inbox, false).unwrap();
+    let last = found.last_uid().unwrap().get();
+    assert_eq!(whole(&anew, &found, last), b"more");
+}

@@ -26,7 +26,7 @@ macro_rules! suite {
 }
 
 suite!(native, crate::support::native, {
-    accounts: [make_list_remove, one_object, reopen_keeps_everything, one_process],
+    accounts: [make_list_remove, one_object, reopen_keeps_everything, one_process, after_a_failed_write],
     care: [restore, restore_mailbox, check_and_repair, stats],
     mailboxes: [create_with_parents, delete_keeps_children, recreate, rename, rename_inbox, rename_name_only, subscribe, limits],
     entries: [append_and_read, append_is_all_or_nothing, too_large, flags, conditional_store, keywords_map, copy_and_move,

@@ -12,12 +12,13 @@ mod item;
 mod line;
 mod section;
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use imap_proto::PartialRange;
 use imap_proto::command::{Fetch, FetchAtt};
-use model::{EmailId, Error, Flags, ModSeq, NumSet, SeqNum, SystemFlag, Uid, UidSet};
+use model::{EmailId, Error, Flags, ModSeq, NumSet, SystemFlag, Uid, UidSet};
 use store::{Account, Entry, FlagNames, Reader, StoreFlags, StoreMode, View};
 
 use crate::Output;
@@ -33,8 +34,8 @@ use line::FlagsText;
 const PIECE_BYTES: u64 = 64 * 1024;
 /// Sections up to this size are read whole before they are announced, so that damage can still be told in a NO.
 const WHOLE_BYTES_MAX: u64 = 256 * 1024;
-/// For how many messages `\Seen` is set with one change of the log.
-const SEEN_BATCH: usize = 256;
+/// Entries that are taken from the view at once; `\Seen` is set on all of them with one change of the log.
+const BATCH: usize = 256;
 /// UID ranges in one VANISHED line.
 const VANISHED_RANGES: usize = 500;
 
@@ -92,8 +93,8 @@ pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> S
         flags: FlagsText::default(),
         cursor: Cursor::default(),
         seqs,
+        batch: VecDeque::new(),
         current: None,
-        seen_up_to: 0,
         newly_seen: UidSet::new(),
         newly_seen_modseq: ModSeq::default(),
         damage: None,
@@ -146,11 +147,11 @@ struct FetchRun {
     flags: FlagsText,
     seqs: NumSet,
     cursor: Cursor,
+    /// The next entries; the cursor is behind them.
+    batch: VecDeque<Entry>,
     current: Option<Current>,
     /// The view as it was at the start, when `\Seen` is to be set.
     before: Option<View>,
-    /// Up to which sequence number `\Seen` has been set.
-    seen_up_to: u32,
     newly_seen: UidSet,
     newly_seen_modseq: ModSeq,
     /// The first damage that was met.
@@ -203,15 +204,10 @@ impl FetchRun {
 
     /// The next message; false when there is none.
     fn begin_next(&mut self, selected: &Selected, out: &mut Output) -> Result<bool, Stop> {
-        let mut entry = loop {
-            let Some(seq) = self.cursor.next_in(&self.seqs) else { return Ok(false) };
-            if let Some(entry) = SeqNum::new(seq).and_then(|seq| selected.view.entry(seq)) {
-                break entry;
-            }
-        };
-        if self.before.is_some() && entry.seq.get() > self.seen_up_to {
-            self.set_seen(&selected.view, entry.seq)?;
+        if self.batch.is_empty() {
+            self.refill(&selected.view)?;
         }
+        let Some(mut entry) = self.batch.pop_front() else { return Ok(false) };
         if self.newly_seen.contains_uid(entry.uid) {
             // The view has not moved; what the client is told is what was stored.
             entry.flags = entry.flags.with(Flags::system(SystemFlag::Seen));
@@ -223,21 +219,18 @@ impl FetchRun {
         Ok(true)
     }
 
-    /// Sets `\Seen` on the next messages to be sent, `first` and those after it.
-    fn set_seen(&mut self, view: &View, first: SeqNum) -> Result<(), Stop> {
-        let mut ahead = self.cursor;
-        let mut uids = UidSet::new();
-        let mut next = Some(first.get());
-        for _ in 0..SEEN_BATCH {
-            let Some(seq) = next else { break };
-            if let Some(entry) = SeqNum::new(seq).and_then(|seq| view.entry(seq))
-                && !entry.flags.has(SystemFlag::Seen)
-            {
-                uids.insert(entry.uid.get());
-            }
-            self.seen_up_to = seq;
-            next = ahead.next_in(&self.seqs);
+    /// Takes the next entries from the view, and sets `\Seen` on them if it is to be set.
+    fn refill(&mut self, view: &View) -> Result<(), Stop> {
+        while let Some(room) = BATCH.checked_sub(self.batch.len()).filter(|room| *room > 0) {
+            let Some((first, last)) = self.cursor.next_in(&self.seqs, room as u32) else { break };
+            self.batch.extend(view.rows(first..=last));
         }
+        if self.before.is_some() { self.set_seen(view) } else { Ok(()) }
+    }
+
+    fn set_seen(&mut self, view: &View) -> Result<(), Stop> {
+        let unseen = self.batch.iter().filter(|entry| !entry.flags.has(SystemFlag::Seen));
+        let uids: UidSet = unseen.map(|entry| entry.uid).collect();
         if uids.is_empty() {
             return Ok(());
         }
@@ -248,7 +241,9 @@ impl FetchRun {
         };
         let stored = self.account.store_flags(view.mailbox(), &uids, &request)?;
         if let Some(modseq) = stored.modseq {
-            self.newly_seen = self.newly_seen.union(&stored.changed);
+            for &(first, last) in stored.changed.ranges() {
+                self.newly_seen.insert_range(first, last);
+            }
             self.newly_seen_modseq = modseq;
         }
         Ok(())
@@ -366,15 +361,17 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn next_in(&mut self, set: &NumSet) -> Option<u32> {
-        let &(first, last) = set.ranges().get(self.range)?;
-        let number = first.checked_add(self.taken)?;
-        if number == last {
+    /// The next numbers that follow one another, at most `count` (one at least).
+    fn next_in(&mut self, set: &NumSet, count: u32) -> Option<(u32, u32)> {
+        let &(start, end) = set.ranges().get(self.range)?;
+        let first = start.checked_add(self.taken)?;
+        let last = end.min(first.saturating_add(count.saturating_sub(1)));
+        if last == end {
             *self = Cursor { range: self.range + 1, taken: 0 };
         } else {
-            self.taken += 1;
+            self.taken = last - start + 1;
         }
-        Some(number)
+        Some((first, last))
     }
 }
 
@@ -404,7 +401,7 @@ mod tests {
         set.insert(9);
         set.insert_range(u32::MAX - 1, u32::MAX);
         let mut cursor = Cursor::default();
-        let visited: Vec<u32> = std::iter::from_fn(|| cursor.next_in(&set)).collect();
+        let visited: Vec<u32> = std::iter::from_fn(|| cursor.next_in(&set, 2)).flat_map(|(a, b)| a..=b).collect();
         assert_eq!(visited, [2, 3, 4, 9, u32::MAX - 1, u32::MAX]);
     }
 }

@@ -69,50 +69,66 @@ impl Octets {
         Octets { label, part: part.0.iter().map(|n| n.get()).collect(), text, partial }
     }
 
+    /// Whether this is of the message's own header, all its fields.
+    pub(super) fn is_header(&self) -> bool {
+        self.part.is_empty() && self.text == SectionText::Header
+    }
+
+    /// The window of `octets` that is wanted.
+    pub(super) fn cut<'o>(&self, octets: &'o [u8]) -> &'o [u8] {
+        let window = window(0..octets.len() as u64, self.partial);
+        octets.get(window.start as usize..window.end as usize).unwrap_or_default()
+    }
+
     /// Where the octets are in message `id`.
     pub(super) fn find(&self, reader: &mut Reader, id: EmailId) -> Result<Found> {
-        let (header_bytes, message_bytes) = reader.extent(id)?;
-        let range = if self.part.is_empty() {
-            match self.text {
-                SectionText::Full => 0..message_bytes,
-                SectionText::Header | SectionText::HeaderFields(_) | SectionText::HeaderFieldsNot(_) => 0..header_bytes,
-                SectionText::Text => header_bytes..message_bytes,
-                // The grammar has no MIME without a part.
-                SectionText::Mime => return Ok(Found::Nothing),
-            }
-        } else {
-            let word = match self.text {
-                SectionText::Full => mime::Section::Whole,
-                SectionText::Header | SectionText::HeaderFields(_) | SectionText::HeaderFieldsNot(_) => {
-                    mime::Section::Header
-                }
-                SectionText::Text => mime::Section::Text,
-                SectionText::Mime => mime::Section::Mime,
-            };
-            match reader.structure(id)?.section(&self.part, word) {
-                Some(range) => range,
-                None => return Ok(Found::Nothing),
-            }
-        };
-        let (names, not) = match &self.text {
-            SectionText::HeaderFields(names) => (names, false),
-            SectionText::HeaderFieldsNot(names) => (names, true),
-            _ => return Ok(Found::Range(window(range, self.partial))),
-        };
+        match &self.text {
+            SectionText::HeaderFields(names) => self.find_fields(reader, id, names, false),
+            SectionText::HeaderFieldsNot(names) => self.find_fields(reader, id, names, true),
+            _ => Ok(self
+                .find_range(reader, id)?
+                .map_or(Found::Nothing, |range| Found::Range(window(range, self.partial)))),
+        }
+    }
+
+    fn find_fields(&self, reader: &mut Reader, id: EmailId, names: &[Vec<u8>], not: bool) -> Result<Found> {
         let fields = if self.part.is_empty() {
             fields_subset(reader.header(id)?, names, not)
         } else {
+            let Some(range) = self.find_range(reader, id)? else { return Ok(Found::Nothing) };
             let mut header = Vec::new();
             reader.read(id, range, &mut header)?;
             fields_subset(&header, names, not)
         };
         Ok(Found::Bytes(match self.partial {
             None => fields,
-            Some(_) => {
-                let window = window(0..fields.len() as u64, self.partial);
-                fields.get(window.start as usize..window.end as usize).unwrap_or_default().to_vec()
-            }
+            Some(_) => self.cut(&fields).to_vec(),
         }))
+    }
+
+    /// The section as a range of the message, without the partial; for chosen fields the header that they are of.
+    fn find_range(&self, reader: &mut Reader, id: EmailId) -> Result<Option<Range<u64>>> {
+        if self.part.is_empty() {
+            let (header_bytes, message_bytes) = reader.extent(id)?;
+            return Ok(match self.text {
+                SectionText::Full => Some(0..message_bytes),
+                SectionText::Header | SectionText::HeaderFields(_) | SectionText::HeaderFieldsNot(_) => {
+                    Some(0..header_bytes)
+                }
+                SectionText::Text => Some(header_bytes..message_bytes),
+                // The grammar has no MIME without a part.
+                SectionText::Mime => None,
+            });
+        }
+        let word = match self.text {
+            SectionText::Full => mime::Section::Whole,
+            SectionText::Header | SectionText::HeaderFields(_) | SectionText::HeaderFieldsNot(_) => {
+                mime::Section::Header
+            }
+            SectionText::Text => mime::Section::Text,
+            SectionText::Mime => mime::Section::Mime,
+        };
+        Ok(reader.structure(id)?.section(&self.part, word))
     }
 }
 
