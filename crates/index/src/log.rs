@@ -334,6 +334,18 @@ impl Log {
         Ok(())
     }
 
+    /// Freezes the active tail when it is worth a segment. The caller saw that nothing is being written.
+    pub(crate) fn freeze_idle_tail(&self) -> Result<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_worth_it = |tail: &Arc<crate::tail::Tail>| {
+            tail.last_frame() >= tail.first_frame && tail.end() >= self.options.idle_tail_bytes_max
+        };
+        let Some(tail) = writer.tail.clone().filter(is_worth_it) else { return Ok(()) };
+        let next = writer.begin_tail(tail.last_frame() + 1).map_err(|failure| failure.error)?;
+        self.change_layout(|layout| layout.tails.push(next));
+        Ok(())
+    }
+
     /// Gives back the prefilled space of the active tail.
     pub(crate) fn trim_tail(&self) -> Result<()> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner).trim()
