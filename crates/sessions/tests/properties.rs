@@ -53,6 +53,31 @@ impl Mail {
     }
 }
 
+/// A store with one mailbox.
+fn filled(mails: &[Mail], sealed: bool) -> Arc<Store> {
+    let sim = SimEnv::new(1);
+    let mut options = Options::default();
+    if sealed {
+        options.log.tail_bytes_max = 1;
+    }
+    let store = Store::open(sim.env(), PathBuf::from("/store"), options).unwrap();
+    let name = AccountName::new("ann").unwrap();
+    store.create_account(&name).unwrap();
+    let account = store.account(&name).unwrap();
+    let inbox = account.mailbox(&MailboxName::new("INBOX").unwrap()).unwrap();
+    for mail in mails {
+        let mut writer = account.message_writer().unwrap();
+        writer.write(&mail.octets).unwrap();
+        let mut flags = FlagNames::default();
+        flags.system.extend(mail.seen.then_some(SystemFlag::Seen));
+        flags.system.extend(mail.flagged.then_some(SystemFlag::Flagged));
+        let internal_date = Some(DateTime::utc(mail.unix_seconds));
+        account.append(inbox, vec![NewMessage { message: writer.finish().unwrap(), flags, internal_date }]).unwrap();
+    }
+    while sealed && store.maintain().unwrap() {}
+    store
+}
+
 /// A session that has the mailbox selected.
 struct Client {
     session: ImapSession,
@@ -61,28 +86,10 @@ struct Client {
 
 impl Client {
     fn new(mails: &[Mail], sealed: bool) -> Self {
-        let sim = SimEnv::new(1);
-        let mut options = Options::default();
-        if sealed {
-            options.log.tail_bytes_max = 1;
-        }
-        let store = Store::open(sim.env(), PathBuf::from("/store"), options).unwrap();
-        let name = AccountName::new("ann").unwrap();
-        store.create_account(&name).unwrap();
-        let account = store.account(&name).unwrap();
-        let inbox = account.mailbox(&MailboxName::new("INBOX").unwrap()).unwrap();
-        for mail in mails {
-            let mut writer = account.message_writer().unwrap();
-            writer.write(&mail.octets).unwrap();
-            let mut flags = FlagNames::default();
-            flags.system.extend(mail.seen.then_some(SystemFlag::Seen));
-            flags.system.extend(mail.flagged.then_some(SystemFlag::Flagged));
-            let internal_date = Some(DateTime::utc(mail.unix_seconds));
-            account
-                .append(inbox, vec![NewMessage { message: writer.finish().unwrap(), flags, internal_date }])
-                .unwrap();
-        }
-        while sealed && store.maintain().unwrap() {}
+        Client::of(filled(mails, sealed))
+    }
+
+    fn of(store: Arc<Store>) -> Self {
         let context = Context {
             store,
             authenticator: Arc::new(Anyone),
@@ -387,5 +394,35 @@ fn a_client_that_does_not_read_costs_a_bounded_piece() {
         }
         let held = client.out.pending().len();
         assert!(held <= 256 * 1024, "{item}: {held}");
+    }
+}
+
+#[test]
+fn what_is_expunged_while_it_is_fetched_is_sent_to_its_end() {
+    let large = format!("Subject: large\r\n\r\n{}", "A line of a message.\r\n".repeat(40_000)).into_bytes();
+    for sealed in [false, true] {
+        let store = filled(&[Mail::new(large.clone()), Mail::new(large.clone())], sealed);
+        let (mut reading, mut other) = (Client::of(Arc::clone(&store)), Client::of(Arc::clone(&store)));
+        let command = b"a FETCH 1:2 (UID BODY[])\r\n";
+        assert_eq!(reading.session.receive(command), command.len());
+        reading.session.step(NOW, &mut reading.out);
+        other.say("d STORE 1:* +FLAGS.SILENT (\\Deleted)");
+        let said = other.say("x EXPUNGE");
+        assert!(said.starts_with(b"* 2 EXPUNGE\r\n* 1 EXPUNGE\r\n"), "{}", String::from_utf8_lossy(&said));
+        while store.maintain().unwrap() {}
+        let said = reading.say("b NOOP");
+        let mut expected = Vec::new();
+        for seq in 1..=2 {
+            expected.extend_from_slice(format!("* {seq} FETCH (UID {seq} BODY[] {{{}}}\r\n", large.len()).as_bytes());
+            expected.extend_from_slice(&large);
+            expected.extend_from_slice(b")\r\n");
+        }
+        // RFC 9051 §7.5.1: no EXPUNGE while FETCH is answered.
+        expected.extend_from_slice(b"a OK Fetched\r\n* 2 EXPUNGE\r\n* 1 EXPUNGE\r\nb OK Nothing done\r\n");
+        assert!(
+            said == expected,
+            "sealed {sealed}: {}",
+            String::from_utf8_lossy(&said[said.len().saturating_sub(300)..])
+        );
     }
 }

@@ -68,7 +68,11 @@ pub struct Server {
 impl Server {
     /// Starts a server with this configuration (the section `[log]` is added) and waits until it is ready.
     pub fn start(data: &Path, config: &str, listen: &[&str]) -> Self {
-        let config_file = data.join("test.toml");
+        Server::start_with(data, &data.join("test.toml"), config, listen)
+    }
+
+    fn start_with(data: &Path, config_file: &Path, config: &str, listen: &[&str]) -> Self {
+        let config_file = config_file.to_owned();
         write_config(&config_file, config);
         let mut command = mailyard();
         command.arg("serve").arg("--data").arg(data).arg("--config").arg(&config_file);
@@ -89,6 +93,13 @@ impl Server {
         let mut server = Server { child, log, ready: Value::Null, config_file };
         server.ready = server.wait_for_log("ready");
         server
+    }
+
+    /// In a directory that the server is to make.
+    pub fn start_in_new(data: &Path) -> Self {
+        std::fs::create_dir_all(data.parent().unwrap()).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        Server::start_with(data, &elsewhere.path().join("test.toml"), "", &["imap=127.0.0.1:0"])
     }
 
     /// The plain thing: IMAP on a free port.

@@ -1,0 +1,102 @@
+//! Crowds, slow clients and silent ones: each meets its limit, and nobody else notices.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::io::{ErrorKind, Read};
+
+use common::{Client, DEADLINE, Server, data_with_user, run_json, tcp};
+
+/// Whether something has arrived.
+fn has_answer(client: &mut Client<std::net::TcpStream>) -> bool {
+    let stream = client.stream.get_mut();
+    stream.set_nonblocking(true).unwrap();
+    let result = stream.peek(&mut [0]);
+    stream.set_nonblocking(false).unwrap();
+    match result {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_crowd_that_logs_in_does_not_hold_those_who_are_in() {
+    let data = data_with_user();
+    let server = Server::start(data.path(), "[login]\nhashes_at_once_max = 1\n", &["imap=127.0.0.1:0"]);
+    let mut inside = server.connect().login();
+    // Each costs a password hash, one after another.
+    let mut crowd: Vec<_> = (0..60).map(|_| server.connect()).collect();
+    for (n, client) in crowd.iter_mut().enumerate() {
+        client.send(&format!("a LOGIN nobody{n} x\r\n"));
+    }
+    inside.ok("SELECT INBOX");
+    inside.append("Subject: x\r\n\r\n");
+    let answered = crowd.iter_mut().map(has_answer).filter(|answered| *answered).count();
+    assert!(answered < crowd.len(), "whoever is in waited for everybody who is not");
+    for client in &mut crowd {
+        assert!(client.line().starts_with("a NO"));
+    }
+}
+
+#[test]
+fn too_many_failures_of_a_user_make_it_wait() {
+    let data = data_with_user();
+    let config =
+        "[login]\nfailures_per_user_max = 2\nremembered_seconds = 0\nwait_seconds_min = 1\nwait_seconds_max = 1\n";
+    let server = Server::start(data.path(), config, &["imap=127.0.0.1:0"]);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        assert!(client.command("LOGIN ann wrong").last().unwrap().starts_with("NO"));
+    }
+    let answer = client.command("LOGIN ann wrong");
+    assert!(answer.last().unwrap().starts_with("NO"), "{answer:?}");
+    // The refusal came after the wait, so the next attempt is looked at.
+    client.login().ok("NOOP");
+}
+
+#[test]
+fn whoever_does_not_log_in_is_sent_away() {
+    let data = data_with_user();
+    let server = Server::start(data.path(), "[login]\nseconds_max = 1\n", &["imap=127.0.0.1:0"]);
+    let mut client = server.connect();
+    assert!(client.line().starts_with("* BYE"));
+    let mut rest = Vec::new();
+    client.stream.read_to_end(&mut rest).unwrap();
+    assert!(rest.is_empty(), "and the connection is closed");
+}
+
+#[test]
+fn whoever_reads_nothing_is_disconnected() {
+    let data = data_with_user();
+    let config = "[limits]\nwrite_seconds_max = 1\n";
+    let server = Server::start(data.path(), config, &["imap=127.0.0.1:0"]);
+    let mut client = server.connect().login();
+    client.append(&format!("Subject: large\r\n\r\n{}", "x\r\n".repeat(2_000_000)));
+    client.ok("SELECT INBOX");
+    client.send(&"a FETCH 1 BODY.PEEK[]\r\n".repeat(8));
+    server.wait_for_log("connection lost");
+    server.connect().login().ok("NOOP");
+}
+
+#[test]
+fn a_handshake_that_never_comes_ends() {
+    let data = data_with_user();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(data.path().join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(data.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let config = "[tls]\ncertificate_file = \"cert.pem\"\nkey_file = \"key.pem\"\nhandshake_seconds = 1\n";
+    let server = Server::start(data.path(), config, &["imaps=127.0.0.1:0"]);
+    let mut silent = tcp(server.address("imaps"));
+    silent.set_read_timeout(Some(DEADLINE)).unwrap();
+    assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn the_control_socket_works_in_a_deep_directory() {
+    let top = tempfile::tempdir().unwrap();
+    let deep = top.path().join("a-name-that-is-long-enough".repeat(6)).join("data");
+    let server = Server::start_in_new(&deep);
+    assert_eq!(run_json(&deep, &["user", "list"])["users"].as_array().unwrap().len(), 0);
+    drop(server);
+}
