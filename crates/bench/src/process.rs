@@ -55,11 +55,11 @@ impl Mailyard {
         Ok(server)
     }
 
-    /// Imports an mbox file into INBOX; the server must not run. Gives the time it took.
-    pub fn import(&self, mbox: &Path) -> Result<Duration> {
+    /// Imports an mbox file into a mailbox; the server must not run. Gives the time it took.
+    pub fn import(&self, mbox: &Path, mailbox: &str) -> Result<Duration> {
         let began = Instant::now();
         let mut import = self.tool("import");
-        import.args(["--user", USER, "--mailbox", "INBOX"]).arg(mbox);
+        import.args(["--user", USER, "--mailbox", mailbox]).arg(mbox);
         self.run(import, b"")?;
         Ok(began.elapsed())
     }
@@ -105,9 +105,9 @@ impl Mailyard {
         Ok(())
     }
 
-    /// Where the data is.
-    pub fn data(&self) -> &Path {
-        &self.data
+    /// The folder of the account.
+    pub fn account(&self) -> PathBuf {
+        self.data.join("accounts").join(USER)
     }
 
     /// Resident memory now, in bytes.

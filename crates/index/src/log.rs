@@ -25,6 +25,9 @@ use crate::transaction::{Finished, Transaction};
 /// threads the same state may come twice. Must be quick and must not commit.
 pub type Listener = Box<dyn Fn(&Arc<State>) + Send + Sync>;
 
+/// Called when a ticket that was polled may have settled.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
 /// Failed batches that are remembered for tickets not yet waited for.
 const FAILURES_MAX: usize = 1024;
 
@@ -60,6 +63,8 @@ struct Head {
     settled: u64,
     failures: Vec<Failure>,
     is_writing: bool,
+    /// Who wants to know when the batch that is being written is done.
+    waiting: Vec<Wake>,
     /// Why nothing is written any more.
     closed: Option<String>,
 }
@@ -85,6 +90,24 @@ impl Ticket {
     /// there was no space (the log goes on), anything else when writing failed (the log is closed).
     pub fn wait(self) -> Result<()> {
         self.log.settle(self.serial)
+    }
+
+    /// Like [`Ticket::wait`], but does not wait for another thread's sync: `None` while one is under way, and then `wake` is called
+    /// when it is done. When nobody writes, this thread does.
+    pub fn poll(&self, wake: &Wake) -> Option<Result<()>> {
+        let mut head = self.log.head();
+        if head.is_writing && !head.is_settled(self.serial) {
+            head.waiting.push(Arc::clone(wake));
+            return None;
+        }
+        drop(head);
+        Some(self.log.settle(self.serial))
+    }
+}
+
+impl Head {
+    fn is_settled(&self, serial: u64) -> bool {
+        serial <= self.settled
     }
 }
 
@@ -126,6 +149,7 @@ impl Log {
                 settled: 0,
                 failures: Vec::new(),
                 is_writing: false,
+                waiting: Vec::new(),
                 closed: None,
             }),
             settled: Condvar::new(),
@@ -229,7 +253,7 @@ impl Log {
             {
                 return Err(Error::new(failure.kind, failure.details.clone()));
             }
-            if serial <= head.settled {
+            if head.is_settled(serial) {
                 return Ok(());
             }
             head = if head.is_writing {
@@ -256,15 +280,19 @@ impl Log {
 
         let mut head = self.head();
         head.is_writing = false;
-        if let Err(failure) = result {
-            self.give_up(&mut head, failure);
-            self.settled.notify_all();
-            return head;
+        let waiting = mem::take(&mut head.waiting);
+        let is_written = result.is_ok();
+        match result {
+            Ok(()) => head.settled = serial,
+            Err(failure) => self.give_up(&mut head, failure),
         }
-        head.settled = serial;
         self.settled.notify_all();
-        // Not under the mutex: the listener may look at the log.
+        // Not under the mutex: whoever is called may look at the log.
         drop(head);
+        waiting.iter().for_each(|wake| wake());
+        if !is_written {
+            return self.head();
+        }
         if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             listener(&self.state());
         }
@@ -303,6 +331,18 @@ impl Log {
         if is_full {
             self.hold_back();
         }
+        Ok(())
+    }
+
+    /// Freezes the active tail when it is worth a segment. The caller saw that nothing is being written.
+    pub(crate) fn freeze_idle_tail(&self) -> Result<()> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_worth_it = |tail: &Arc<crate::tail::Tail>| {
+            tail.last_frame() >= tail.first_frame && tail.end() >= self.options.idle_tail_bytes_max
+        };
+        let Some(tail) = writer.tail.clone().filter(is_worth_it) else { return Ok(()) };
+        let next = writer.begin_tail(tail.last_frame() + 1).map_err(|failure| failure.error)?;
+        self.change_layout(|layout| layout.tails.push(next));
         Ok(())
     }
 

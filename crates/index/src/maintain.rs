@@ -78,6 +78,9 @@ impl Log {
         let now = self.env.clock.now().seconds;
         let retention = i64::try_from(self.options.retention_seconds).unwrap_or(i64::MAX);
         self.prune(now.saturating_sub(retention));
+        if progress.frame_before == self.state().frame {
+            self.freeze_idle_tail()?;
+        }
         let mut done = 0;
         while done < budget.bytes {
             let Some(bytes) = self.seal_oldest()? else { break };

@@ -5,6 +5,8 @@
 pub struct Options {
     /// A tail that has grown past this many bytes is frozen and sealed into a segment. 8 MiB: what waits is not compressed.
     pub tail_bytes_max: u64,
+    /// A tail of at least this many bytes is sealed when nothing was written between two maintenances. 1 MiB.
+    pub idle_tail_bytes_max: u64,
     /// Frozen tails that may wait to be sealed. A commit that finds this many seals one itself, so that an import cannot
     /// outrun the maintenance without bound. 8.
     pub frozen_tails_max: usize,
@@ -34,6 +36,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             tail_bytes_max: 8 << 20,
+            idle_tail_bytes_max: 1 << 20,
             frozen_tails_max: 8,
             pending_bytes_max: 16 << 20,
             preallocate_bytes_min: 64 << 10,

@@ -58,6 +58,8 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
         for path in &files.useless {
             env.disk.remove(path)?;
         }
+        // A tail that comes back after frames were written elsewhere would claim their numbers.
+        env.disk.sync_dir(&log_dir)?;
     }
     let mut replay = Replay { state, options, findings: Vec::new() };
     if !replay.is_covered_by(&files.segments, &tails) {
@@ -149,7 +151,21 @@ fn list(env: &Env, log_dir: &Path) -> Result<Files> {
 /// The checkpoint was written after the frame `checkpointed` was durable: what is damaged up to there is not torn.
 fn scan_tails(env: &Env, files: &mut Files, sealed: u64, checkpointed: u64) -> Result<Vec<FoundTail>> {
     let mut found: Vec<FoundTail> = Vec::new();
-    let tails = std::mem::take(&mut files.tails);
+    let mut tails = std::mem::take(&mut files.tails);
+    // Tails that were begun and in which nothing was ever durable: the one before them is the last one. The name of one that
+    // was given up can come back after frames of its number were written elsewhere; it holds no more than a header then.
+    while let Some((first_frame, path)) = tails.last() {
+        let file = env.disk.open(path, OpenMode::Read)?;
+        let is_bare = file.len()? <= tail::TAIL_HEADER_BYTES as u64;
+        let is_new = *first_frame > checkpointed;
+        let is_useless =
+            is_bare || (is_new && TailScan::run(path, &file, *first_frame, Some(checkpointed))?.frames.is_empty());
+        if !is_useless {
+            break;
+        }
+        files.useless.push(path.clone());
+        tails.pop();
+    }
     for (n, (first_frame, path)) in tails.iter().enumerate() {
         let next = tails.get(n + 1).map(|(next, _)| *next);
         // The next tail begins where this one ends: if a segment reaches up to there, this one is sealed.
@@ -160,11 +176,6 @@ fn scan_tails(env: &Env, files: &mut Files, sealed: u64, checkpointed: u64) -> R
         let file = env.disk.open(path, OpenMode::ReadWrite)?;
         let scan = TailScan::run(path, &file, *first_frame, next.is_none().then_some(checkpointed))?;
         if scan.frames.last().is_some_and(|last| last.header.frame.number <= sealed) {
-            files.useless.push(path.clone());
-            continue;
-        }
-        if scan.frames.is_empty() && next.is_none() && *first_frame > checkpointed {
-            // Begun, and nothing in it was ever durable.
             files.useless.push(path.clone());
             continue;
         }

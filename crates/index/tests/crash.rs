@@ -29,6 +29,7 @@ fn options(prng: &mut Prng) -> Options {
     let pick = |prng: &mut Prng, of: &[u64]| of[prng.index(of.len())];
     Options {
         tail_bytes_max: pick(prng, &[300, 1_000, 4_000]),
+        idle_tail_bytes_max: pick(prng, &[0, 500, 1 << 20]),
         frozen_tails_max: prng.between(1, 3) as usize,
         pending_bytes_max: pick(prng, &[2_000, 1 << 20]),
         preallocate_bytes_min: pick(prng, &[0, 4096]),

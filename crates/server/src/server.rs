@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::auth::{LoginLimits, Logins, ThrottleLimits};
 use crate::config::{Config, PlainTextLogin};
 use crate::metrics::{Metrics, Observing};
-use crate::net::{self, ConnectionCounts};
+use crate::net::{self, ConnectionCounts, Steps};
 use crate::users::Directory;
 
 /// The shared state.
@@ -34,6 +34,8 @@ pub struct Server {
     pub connection_ids: AtomicU64,
     /// Sessions before login that may work at the same time (`login.hashes_at_once_max`).
     pub login_permits: Semaphore,
+    /// What runs on the threads of the runtime.
+    pub steps: Steps,
     current: Mutex<Arc<Current>>,
     stop: watch::Sender<bool>,
 }
@@ -79,6 +81,7 @@ impl Server {
             counts: Arc::default(),
             connection_ids: AtomicU64::new(1),
             login_permits,
+            steps: Steps::default(),
             current: Mutex::new(current),
             stop: watch::Sender::new(false),
         }))

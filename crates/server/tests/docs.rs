@@ -34,4 +34,12 @@ fn every_limit_of_the_configuration_is_listed() {
     for key in keys.filter(|key| key.ends_with("_max")) {
         assert!(limits.contains(&format!("`{key}`")), "docs/limits.md has no {key}");
     }
+    // Of those that are listed, the defaults are the true ones.
+    for row in limits.lines().filter(|row| row.starts_with("| `") && row.split('`').nth(1).unwrap().contains('.')) {
+        let key = row.split('`').nth(1).unwrap();
+        let shown = row.split(" | ").nth(1).unwrap().replace(',', "");
+        let section = configuration.split(&format!("### {key}\n")).nth(1).unwrap_or_else(|| panic!("no key {key}"));
+        let default = section.split("default `").nth(1).unwrap().split('`').next().unwrap().replace('_', "");
+        assert_eq!(shown, default, "{key}");
+    }
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use index::{Log, NewEntry, State, Transaction};
+use index::{Log, NewEntry, State, Ticket, Transaction, Wake};
 use model::{
     AccountName, DateTime, EmailId, Error, ErrorKind, FlagChange, Flags, Keyword, MailboxId, MailboxName, ModSeq,
     Result, SpecialUse, SystemFlag, Uid, UidSet, UidValidity,
@@ -119,6 +119,24 @@ pub struct Appended {
     pub entries: Vec<(Uid, EmailId)>,
 }
 
+/// Messages that are on their way to the disk. Dropping it leaves them on their way.
+#[derive(Debug)]
+#[must_use = "nothing is durable before it was polled to its end"]
+pub struct PendingAppend {
+    appended: Option<Appended>,
+    ticket: Ticket,
+}
+
+impl PendingAppend {
+    /// What became of it, once that is durable (or an error: nothing was done). `None` while another thread's sync is under way;
+    /// `wake` is called when it is worth asking again. May itself write and sync.
+    pub fn poll(&mut self, wake: &Wake) -> Option<Result<Appended>> {
+        let settled = self.ticket.poll(wake)?;
+        let appended = self.appended.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"));
+        Some(settled.and(appended))
+    }
+}
+
 /// What became of a copy or a move, pair by pair in the order of the source UIDs.
 #[derive(Clone, Debug)]
 pub struct Copied {
@@ -229,6 +247,13 @@ impl Account {
     /// Adds messages to a mailbox: all of them or none (RFC 3502).
     pub fn append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
         self.commit(|transaction| append_all(transaction, mailbox, messages))
+    }
+
+    /// Like [`Account::append`], but returns before the messages are durable: [`PendingAppend::poll`] says when they are. Many clients
+    /// that append at once then wait for one sync without a thread for each.
+    pub fn begin_append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<PendingAppend> {
+        let (appended, ticket) = self.inner.log.transact(|transaction| append_all(transaction, mailbox, messages))?;
+        Ok(PendingAppend { appended: Some(appended), ticket })
     }
 
     /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.

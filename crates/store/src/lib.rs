@@ -24,7 +24,8 @@ mod store;
 mod view;
 
 pub use account::{
-    Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
+    Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, PendingAppend, Status, StoreFlags,
+    StoreMode, Stored,
 };
 pub use changes::Changes;
 pub use check::CheckReport;

@@ -53,7 +53,7 @@ impl Bench<'_> {
             let Some(target) = self.targets.get(number) else { continue };
             let Some(mailyard) = &target.mailyard else { continue };
             say("waiting for background work to settle");
-            let data = mailyard.data().to_path_buf();
+            let data = mailyard.account();
             let used = settled(&data)?;
             if let Some(samples) = share.get_mut(number) {
                 samples.push(used as f64 / self.mail_bytes as f64);

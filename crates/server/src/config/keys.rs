@@ -194,7 +194,7 @@ config! {
         /// The same before login, in total.
         bad_commands_before_login_max: u32 = 5, in 1..=10_000;
         /// Messages in one APPEND (RFC 3502).
-        append_messages_max: u32 = 1000, in 1..=1_000_000;
+        append_messages_max: u32 = 1000, in 1..=10_000;
         /// Received octets that a session holds while they wait to be read as commands.
         input_bytes_max: u32 = 65_536, in 16_384..=16_777_216;
     }

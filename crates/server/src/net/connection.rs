@@ -27,6 +27,9 @@ use crate::server::{Current, Server};
 /// Capacity that the input buffer of a waiting connection may keep, octets.
 const IDLE_CAPACITY: usize = 4096;
 
+/// After a step that took so long the others get their turn.
+const LONG_STEP: Duration = Duration::from_micros(500);
+
 /// Takes connections until the server stops.
 pub async fn serve_imap(server: Arc<Server>, bound: Bound) {
     let mut stopping = server.stopping();
@@ -249,7 +252,7 @@ impl Driver<'_> {
         took
     }
 
-    /// One step of the session, on this thread, which tells the runtime that it may block.
+    /// One step of the session, on this thread; it may wait for the disk.
     ///
     /// Before login it waits for a permit: a password hash is much work, and a crowd that logs in must neither use all threads nor all
     /// memory.
@@ -259,9 +262,13 @@ impl Driver<'_> {
             Some(_) => None,
         };
         let now = self.server.now();
-        let Driver { session, output, began, .. } = self;
-        let step = tokio::task::block_in_place(|| timed_step(began, || session.step(now, output)));
+        let Driver { session, output, began, server, .. } = self;
+        let step = server.steps.run(|| timed_step(began, || session.step(now, output)));
         drop(permit);
+        if self.server.now().monotonic.saturating_sub(now.monotonic) >= LONG_STEP {
+            // Whom the step woke may be queued behind this task.
+            tokio::task::yield_now().await;
+        }
         step
     }
 

@@ -5,6 +5,7 @@ mod counts;
 mod end_point;
 mod listener;
 mod metrics_http;
+mod steps;
 mod stream;
 mod tls;
 
@@ -12,4 +13,5 @@ pub use connection::{after_accept_error, serve_imap};
 pub use counts::ConnectionCounts;
 pub use listener::{Bound, Listeners, Protocol, bind};
 pub use metrics_http::serve_metrics;
+pub use steps::{Steps, WORKERS};
 pub use tls::{Tls, load as load_tls};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use imap_proto::{Event, FrameError, FrameLimits, ReadError, ReadErrorKind, Reader};
 
-use super::cmd::append::Append;
+use super::cmd::append::{Append, Ended};
 use super::cmd::{self, Follow};
 use super::reply::{After, Condition, Done, Progress, Reply, Running, Stop};
 use super::state::{Enabled, Session};
@@ -18,6 +18,8 @@ use crate::{ChannelBinding, Connection, Now, Output, Waker};
 
 /// Octets of a line, and of all literals of a command, before login: enough for any SASL message.
 const BEFORE_LOGIN_BYTES_MAX: usize = 16 * 1024;
+/// How long a session sleeps on a sync before it looks again by itself.
+const SYNC_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// See [`crate::imap::ImapSession`], which adds compression.
 pub(crate) struct Machine {
@@ -236,7 +238,8 @@ impl Machine {
                 let current =
                     Current { tag: append.tag.as_str().to_owned(), name: append.name(), follow: Follow::Everything };
                 match append.end(&self.session, out) {
-                    Ok(done) => self.complete(current, done, None),
+                    Ok(Ended::Done(done)) => self.complete(current, done, None),
+                    Ok(Ended::Syncing(syncing)) => self.doing = Doing::Running(current, syncing),
                     Err(stop) => self.stopped(current, stop),
                 }
                 return None;
@@ -273,6 +276,11 @@ impl Machine {
             Ok(Progress::WaitUntil(time)) => {
                 self.doing = Doing::Running(current, running);
                 if self.shutting_down { self.wait_for_client(out) } else { Some(Wait::Input(time)) }
+            }
+            Ok(Progress::WaitForSync) => {
+                // Also when the server stops: what is done is answered.
+                self.doing = Doing::Running(current, running);
+                Some(Wait::Input(self.session.now.monotonic.saturating_add(SYNC_TIME_MAX)))
             }
             Ok(Progress::Done(done)) => {
                 self.complete(current, done, None);

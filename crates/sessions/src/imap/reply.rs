@@ -140,6 +140,8 @@ pub(crate) enum Progress {
     WaitForLine,
     /// Nothing more until the time, in [`crate::Now::monotonic`]; no input is read before.
     WaitUntil(Duration),
+    /// Nothing more until a sync is done that the session's waker tells of; no input is read before.
+    WaitForSync,
     /// That was all.
     Done(Done),
 }

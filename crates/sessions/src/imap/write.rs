@@ -105,7 +105,7 @@ pub(crate) fn mailbox_text(out: &mut Vec<u8>, name: &str, encoding: NameEncoding
     }
 }
 
-/// The untagged FLAGS response and the OK [PERMANENTFLAGS] of a mailbox (RFC 9051 §7.3.5, §7.1).
+/// The untagged FLAGS response and the PERMANENTFLAGS of a mailbox (RFC 9051 §7.3.5, §7.1).
 pub(crate) fn mailbox_flags(out: &mut Output, view: &View, read_only: bool) {
     let keywords = || view.keywords().iter().map(model::Keyword::as_str);
     let names: Vec<&str> = SYSTEM_FLAGS.iter().map(|flag| flag.as_str()).chain(keywords()).collect();

@@ -185,7 +185,7 @@ fn hmac_sha256(key: &[u8], message: &[u8]) -> [u8; 32] {
 }
 
 impl ScramCredentials {
-    /// The secrets of a password (RFC 5802 §3), which must be prepared by [`prepare`]. Takes as long as the `iterations` take.
+    /// The secrets of a password (RFC 5802 §3), which must be prepared by [`prepare()`]. Takes as long as the `iterations` take.
     pub fn derive(password: &str, salt: Vec<u8>, iterations: u32) -> Self {
         let mut salted = [0u8; 32];
         pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), &salt, iterations, &mut salted);

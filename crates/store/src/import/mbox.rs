@@ -216,3 +216,62 @@ impl Window<'_> {
         Ok(bytes.get(..end).unwrap_or(bytes))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::Path;
+
+    use platform::OpenMode;
+    use platform::sim::SimEnv;
+
+    use super::*;
+
+    const LINE: &str = "From a@b Thu Aug 22 12:36:23 2002\n";
+
+    fn extents(bytes: &[u8]) -> Vec<Extent> {
+        let disk = SimEnv::new(1).env().disk;
+        let file = disk.open(Path::new("/mbox"), OpenMode::Create).unwrap();
+        file.write_at(bytes, 0).unwrap();
+        let mut scanner = MboxScanner::new(&*file, 0).unwrap();
+        let mut found = Vec::new();
+        if scanner.begins_as_mbox().unwrap() {
+            while let Some(extent) = scanner.next_extent().unwrap() {
+                found.push(extent);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn messages_longer_than_the_window() {
+        let body = "words and words\n".repeat(WINDOW_BYTES / 8);
+        let mbox =
+            format!("{LINE}A: 1\n\n{body}\n{LINE}B: 2\n\nx\n\n{LINE}C: 3\nContent-Length: {}\n\n{body}", body.len());
+        let found: Vec<&str> = extents(mbox.as_bytes())
+            .into_iter()
+            .map(|extent| &mbox[extent.bytes.start as usize..extent.bytes.end as usize])
+            .collect();
+        let expected = [
+            format!("A: 1\n\n{body}"),
+            "B: 2\n\nx\n".to_owned(),
+            format!("C: 3\nContent-Length: {}\n\n{body}", body.len()),
+        ];
+        assert!(found == expected, "the three messages as they are");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn extents_are_in_order_and_inside(pieces in proptest::collection::vec(0usize..9, 0..30)) {
+            let all = [LINE, "\n", "\r\n", "A: b\n", "Content-Length: 3\n", "Content-Length: 60\n", "x", ">From y\n", "From z\n"];
+            let mbox: String = pieces.into_iter().map(|n| all[n]).collect();
+            let mut at = 0;
+            for extent in extents(mbox.as_bytes()) {
+                let inside = at <= extent.start && extent.start < extent.bytes.start.max(extent.next);
+                proptest::prop_assert!(inside && extent.bytes.start <= extent.bytes.end && extent.bytes.end <= extent.next);
+                at = extent.next;
+            }
+            proptest::prop_assert!(at == mbox.len() as u64 || at == 0);
+        }
+    }
+}

@@ -1,12 +1,12 @@
 //! Mail from elsewhere: mbox files, Maildirs, and directories of them.
 //!
 //! Decisions:
-//! - Bare LF becomes CRLF, everything else stays as it is; what an mbox quotes is unquoted (see [`mbox`]).
+//! - Bare LF becomes CRLF, everything else stays as it is; what an mbox quotes is unquoted (see `mbox.rs`).
 //! - Flags come from Maildir file names, and from Status, X-Status, X-Keywords and the Mozilla fields of an mbox; these fields
 //!   stay in the message, but for those that our own export put there.
 //! - The internal date is that of the `From ` line, else of the first Received field, else of the Date field; of a Maildir file its
 //!   modification time.
-//! - **Run twice, nothing is imported twice**, also when the first run was killed: see [`ledger`].
+//! - **Run twice, nothing is imported twice**, also when the first run was killed: see `ledger.rs`.
 //! - Nothing that is odd stops an import: what was left out or looks damaged is in the report with file, offset and reason.
 //!
 //! One thread reads and parses, the calling thread writes; messages are made durable in batches. Foreign files are only read.
