@@ -10,6 +10,7 @@ pub mod clock;
 pub mod disk;
 pub mod env;
 pub mod mapped;
+pub mod memory;
 pub mod random;
 pub mod real;
 pub mod sim;

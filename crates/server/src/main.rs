@@ -17,5 +17,6 @@ mod server;
 mod users;
 
 fn main() -> std::process::ExitCode {
+    platform::memory::give_back_large_blocks();
     cli::main()
 }
