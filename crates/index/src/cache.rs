@@ -199,7 +199,7 @@ impl Log {
         let Some(segment) = layout.segments.iter().find(|segment| self.cache_of(segment).is_none()) else {
             return Ok(None);
         };
-        self.env.disk.create_dir_all(&self.dir.join(INDEX_DIR))?;
+        self.env.disk.create_dir_all_durable(&self.dir.join(INDEX_DIR))?;
         let path = path_of(&self.dir, segment);
         let temporary = path.with_extension("new");
         let file = self.env.disk.open(&temporary, OpenMode::Create)?;

@@ -92,8 +92,13 @@ fn check_segment(segment: &Arc<Segment>, report: &mut CheckReport) -> Result<()>
         Ok(())
     });
     report.records += records;
-    report.note(&segment.path, trailer.events.table_at, None, events)?;
+    report.note(&segment.path, trailer.events.table_at, None, events.map(drop))?;
+    for damage in segment.damaged_copies() {
+        segment.wear();
+        report.find(&segment.path, trailer.events.table_at, None, damage.details());
+    }
     if !segment.is_trailer_doubled()? {
+        segment.wear();
         report.find(&segment.path, 0, None, "one of the two copies of the segment's trailer is damaged");
     }
     let (mut heads, mut bodies) = (Block::default(), Block::default());
@@ -106,6 +111,7 @@ fn check_segment(segment: &Arc<Segment>, report: &mut CheckReport) -> Result<()>
                 let result = stream_message(segment, &row, 0..u64::MAX, &mut heads, &mut bodies, &mut |_| Ok(()));
                 report.note(&segment.path, row.body_at, Some(row.email_id), result)?;
                 if segment.row_number(row.email_id)? != Some(number as u32) {
+                    segment.wear();
                     report.find(&segment.path, trailer.ids_at, Some(row.email_id), "the id table is damaged");
                 }
             }

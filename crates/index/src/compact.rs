@@ -1,4 +1,5 @@
-//! Compaction: segments with much that is dead are rewritten without it, small neighbours are merged.
+//! Compaction: segments with much that is dead are rewritten without it, small neighbours are merged, and a segment with a
+//! damaged copy of what it has twice is written anew from the whole one.
 //!
 //! A record is dropped only when the states (the newest and the durable one) show that it says nothing any more:
 //! - an entry that is neither there nor can be brought back: its expunge record stays, and its UID and modseq in a counter;
@@ -76,7 +77,7 @@ impl Log {
         Ok(Some((group.iter().map(|old| old.file_len).sum(), new_bytes)))
     }
 
-    /// The neighbours to rewrite together: one with too much that is dead, or small ones that fit into one file.
+    /// The neighbours to rewrite together: one with too much that is dead or a damaged copy, or small ones that fit into one file.
     fn group(
         &self,
         segments: &[Arc<Segment>],
@@ -96,7 +97,7 @@ impl Log {
             let is_dead = self.dead_percent(segment, live)? >= u64::from(self.options.dead_percent_max.max(1));
             // Only when the others together are as large as the first: so each byte is rewritten a few times, not always again.
             let others: u64 = segments.get(n + 1..end).unwrap_or_default().iter().map(|next| next.file_len).sum();
-            if others >= segment.file_len || is_dead {
+            if others >= segment.file_len || is_dead || segment.is_worn() {
                 let group = segments.get(n..end).unwrap_or_default().to_vec();
                 for old in &group {
                     // Readers that still have the old layout go on with this handle when the name is gone.

@@ -101,6 +101,8 @@ fn segment_structures() {
         bodies: span(20),
         events: span(30),
         message_bytes: 40,
+        events_copy: span(50),
+        rows_copy_at: 60,
     };
     let fields = [
         ("magic", SEGMENT_MAGIC),
@@ -117,6 +119,8 @@ fn segment_structures() {
         ("bodies", 20),
         ("events", 30),
         ("message_bytes", 40),
+        ("events_copy", 50),
+        ("rows_copy_at", 60),
     ];
     hold(&document, "## Segment trailer", &trailer.write(), TRAILER_BYTES, &fields);
     assert_eq!(Trailer::read(&trailer.write()), Some(trailer));

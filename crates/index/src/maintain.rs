@@ -9,6 +9,7 @@ use model::Result;
 use crate::check::Finding;
 use crate::layout::INDEX_DIR;
 use crate::log::Log;
+use crate::segment::Segment;
 
 /// What the maintenance remembers between its steps.
 #[derive(Debug, Default)]
@@ -94,6 +95,9 @@ impl Log {
             frame > looked_at && now.saturating_sub(when) >= COMPACTION_LOOK_SECONDS
                 || now.saturating_sub(when) >= 86_400
         });
+        // One of two copies is damaged: not to be left so until something else changes.
+        let is_worn = |segment: &Arc<Segment>| segment.is_worn() && !progress.damaged.contains(&segment.path);
+        let is_due = is_due || self.layout().segments.iter().any(is_worn);
         while is_due && done < budget.bytes {
             let Some((old, new)) = self.compact_one(&mut progress.damaged)? else {
                 progress.looked_at = Some((frame, now));

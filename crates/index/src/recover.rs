@@ -259,11 +259,14 @@ impl Replay<'_> {
             }
             Ok(())
         });
-        if let Err(error) = result {
-            if error.kind() != ErrorKind::Corrupt {
-                return Err(error);
+        match result {
+            Ok(None) => {}
+            // What a copy made good is worth knowing all the same.
+            Ok(Some(damage)) => self.find(&segment.path, trailer.events.table_at, damage.details().to_owned()),
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                self.find(&segment.path, trailer.events.table_at, error.to_string());
             }
-            self.find(&segment.path, trailer.events.table_at, error.to_string());
+            Err(error) => return Err(error),
         }
         if odd > 0 {
             self.find(&segment.path, trailer.events.table_at, format!("{odd} records refer to what is not there"));

@@ -174,9 +174,7 @@ impl Transaction {
         if uidvalidity == 0 {
             return Err(Error::new(ErrorKind::Invalid, "UIDVALIDITY is never zero"));
         }
-        if self.state.mailbox_count() >= limits::MAILBOXES_MAX {
-            return Err(Error::over_limit("mailboxes_max", "the account has all the mailboxes that it can have"));
-        }
+        self.room_for_mailbox()?;
         let id = MailboxId(self.state.mailbox_id_next);
         let special_use = special_use_bits(special_uses);
         self.record(&Event::MailboxCreated { id, name: name.clone(), uidvalidity, special_use });
@@ -217,7 +215,15 @@ impl Transaction {
         if !self.state.deleted.contains_key(&id) {
             return Err(not_found("deleted mailbox"));
         }
+        self.room_for_mailbox()?;
         self.record(&Event::MailboxUndeleted { id, name: name.clone() });
+        Ok(())
+    }
+
+    fn room_for_mailbox(&self) -> Result<()> {
+        if self.state.mailbox_count() >= limits::MAILBOXES_MAX {
+            return Err(Error::over_limit("mailboxes_max", "the account has all the mailboxes that it can have"));
+        }
         Ok(())
     }
 
@@ -232,12 +238,13 @@ impl Transaction {
 
     /// Subscribes to a name, whether or not there is such a mailbox.
     pub fn subscribe(&mut self, name: &MailboxName) -> Result<()> {
+        if self.state.subscriptions.contains(name) {
+            return Ok(());
+        }
         if self.state.subscriptions.len() >= limits::MAILBOXES_MAX {
             return Err(Error::over_limit("mailboxes_max", "the account has all the subscriptions that it can have"));
         }
-        if !self.state.subscriptions.contains(name) {
-            self.record(&Event::Subscribed { name: name.clone() });
-        }
+        self.record(&Event::Subscribed { name: name.clone() });
         Ok(())
     }
 

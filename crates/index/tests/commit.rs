@@ -5,8 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
-use mailyard_index::{Budget, Log, NewEntry, Options, Transaction};
-use model::{DateTime, ErrorKind, FlagChange, Flags, MailboxId, MailboxName, Result, SystemFlag, Uid, UidSet};
+use mailyard_index::{
+    ANNOTATION_KEY_BYTES_MAX, ANNOTATION_VALUE_BYTES_MAX, Budget, FRAME_MESSAGES_MAX, Log, NewEntry, Options,
+    Transaction,
+};
+use model::{DateTime, ErrorKind, FlagChange, Flags, MailboxId, MailboxName, Result, SystemFlag, Uid, UidSet, limits};
 use platform::Disk;
 use platform::sim::{Effect, Operation, SimEnv};
 
@@ -176,4 +179,58 @@ fn appenders_on_threads_share_syncs_with_real_files() {
     log.set_listener(None);
     log.close().unwrap();
     std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn an_account_has_so_many_mailboxes_and_subscriptions_and_no_more() {
+    let (_sim, log, _inbox) = machine();
+    let name = |n: usize| MailboxName::new(&format!("m{n}")).unwrap();
+    // INBOX is one of them.
+    log.commit(|tx| {
+        for n in 1..limits::MAILBOXES_MAX {
+            tx.create_mailbox(&name(n), &[])?;
+        }
+        for n in 1..=limits::MAILBOXES_MAX {
+            tx.subscribe(&name(n))?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let over = name(limits::MAILBOXES_MAX + 1);
+    let full = |result: Result<()>| assert_eq!(result.unwrap_err().kind(), ErrorKind::Limit);
+    full(log.commit(|tx| tx.create_mailbox(&over, &[]).map(drop)));
+    full(log.commit(|tx| tx.subscribe(&over)));
+    log.commit(|tx| tx.subscribe(&name(1))).unwrap();
+    // A mailbox that comes back counts like a new one.
+    let gone = log.state().mailbox_named(&name(1)).unwrap().id();
+    log.commit(|tx| tx.delete_mailbox(gone)).unwrap();
+    log.commit(|tx| tx.create_mailbox(&over, &[])).unwrap();
+    full(log.commit(|tx| tx.undelete_mailbox(gone, &name(1))));
+    assert_eq!(log.state().mailbox_count(), limits::MAILBOXES_MAX);
+}
+
+#[test]
+fn a_transaction_adds_so_many_messages_and_no_more() {
+    let (_sim, log, inbox) = machine();
+    log.commit(|tx| (0..FRAME_MESSAGES_MAX).try_for_each(|_| append(&log, tx, inbox, b"x").map(drop))).unwrap();
+    let over = log.commit(|tx| (0..=FRAME_MESSAGES_MAX).try_for_each(|_| append(&log, tx, inbox, b"x").map(drop)));
+    assert_eq!(over.unwrap_err().limit(), Some("frame_messages_max"));
+    assert_eq!(
+        log.state().mailbox(inbox).unwrap().exists() as usize,
+        FRAME_MESSAGES_MAX,
+        "all of one, none of the other"
+    );
+}
+
+#[test]
+fn annotations_are_small() {
+    let (_sim, log, _inbox) = machine();
+    for (key, value, limit) in [
+        (ANNOTATION_KEY_BYTES_MAX, ANNOTATION_VALUE_BYTES_MAX, None),
+        (ANNOTATION_KEY_BYTES_MAX + 1, 0, Some("annotation_key_bytes_max")),
+        (1, ANNOTATION_VALUE_BYTES_MAX + 1, Some("annotation_value_bytes_max")),
+    ] {
+        let result = log.commit(|tx| tx.annotate_account(&"k".repeat(key), Some(&vec![b'v'; value])));
+        assert_eq!(result.err().and_then(|error| error.limit()), limit);
+    }
 }

@@ -4,7 +4,7 @@
 //! The output does not depend on how the input was cut.
 
 use crate::encoded_word::hex_pair;
-use memchr::{memchr, memchr3};
+use memchr::{memchr, memchr2};
 
 /// A Content-Transfer-Encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -241,6 +241,25 @@ struct QuotedPrintable {
     held: Vec<u8>,
 }
 
+/// How many octets at the start of quoted-printable text stand for themselves whatever follows: up to an `=`, through the end of a
+/// line, or up to the white space at the end of a line or of the text.
+fn plain_octets(text: &[u8]) -> usize {
+    let end = memchr2(b'=', b'\n', text).unwrap_or(text.len());
+    let line = text.get(..end).unwrap_or_default();
+    let stop = text.get(end);
+    if stop == Some(&b'=') {
+        return end;
+    }
+    let content = line.strip_suffix(b"\r").unwrap_or(line);
+    let blanks = content.iter().rev().take_while(|octet| matches!(octet, b' ' | b'\t')).count();
+    match blanks.checked_sub(1) {
+        // What is more than can be held is kept.
+        Some(more) => content.len() - blanks + more / HELD_SPACE_BYTES_MAX * HELD_SPACE_BYTES_MAX,
+        // A CR may be the start of a line end, but nothing is held before it: it can go.
+        None => end + usize::from(stop.is_some()),
+    }
+}
+
 impl QuotedPrintable {
     fn push(&mut self, input: &[u8], out: &mut Vec<u8>) -> bool {
         out.reserve(input.len());
@@ -248,12 +267,12 @@ impl QuotedPrintable {
         let mut rest = input;
         while !rest.is_empty() {
             if self.held.is_empty() {
-                let run = memchr3(b'=', b' ', b'\t', rest).unwrap_or(rest.len());
-                // A CR may be the start of a line end, but nothing is held before it: it can go.
-                let (plain, after) = rest.split_at(run);
+                let (plain, after) = rest.split_at(plain_octets(rest));
                 out.extend_from_slice(plain);
                 rest = after;
-                if let Some((&octet, after)) = rest.split_first() {
+                if let Some((&octet, after)) = rest.split_first()
+                    && matches!(octet, b'=' | b' ' | b'\t')
+                {
                     self.held.push(octet);
                     rest = after;
                 }
@@ -568,6 +587,12 @@ mod tests {
         cut_everywhere(Encoding::Base64, b"Zm9vYmFy\r\nZg=\r\n=\r\n");
         cut_everywhere(Encoding::QuotedPrintable, b"a =\r\n b= \r\n=4=41=zz \t \r\n = x=\r\r\n \r \r\n=");
         cut_everywhere(Encoding::QuotedPrintable, b"a=20b \r\nc=\r\n\r\n");
+        for blanks in [1, 2, 3] {
+            for more in [0, 1, 2] {
+                let line = [b"a".as_slice(), &vec![b' '; HELD_SPACE_BYTES_MAX * blanks + more - 1], b"\r\nb"].concat();
+                cut_everywhere(Encoding::QuotedPrintable, &line);
+            }
+        }
         cut_everywhere(Encoding::Uuencode, b"a\nbegin 644 cat.txt\r\n#0V%T\r\n`\nend\nmore");
     }
 

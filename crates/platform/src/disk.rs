@@ -55,6 +55,8 @@ pub struct Metadata {
     pub allocated_bytes: u64,
     /// Whether the path is a directory.
     pub is_dir: bool,
+    /// Whether the path is a plain file: opening anything else (a pipe, a device) may wait for ever.
+    pub is_file: bool,
     /// When the contents (of a directory: the names) last changed. The resolution is the file system's, which can be
     /// as coarse as some milliseconds.
     pub modified: Timestamp,

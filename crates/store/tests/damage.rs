@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{AccountName, ErrorKind, MailboxName};
+use model::{AccountName, ErrorKind, MailboxName, NumSet};
 use platform::sim::SimEnv;
 use platform::{Disk, Prng};
+use store::search::{Query, Search};
 use store::{Account, FlagNames, NewMessage, Options, Store};
 
 fn options() -> Options {
@@ -112,4 +113,60 @@ fn rotten_bytes() {
         drop((view, reader, account, store));
     }
     assert!(noticed > 200, "{noticed} of 400 found by the check, {damaged_reads} reads refused");
+}
+
+#[test]
+fn a_search_passes_over_damage() {
+    let (sim, messages) = sample();
+    let mut paths = Vec::new();
+    files(&*sim.env().disk, Path::new("/data/accounts/ann"), &mut paths);
+    let mut random = Prng::new(80);
+    let mut passed_over = 0;
+    for round in 0..100 {
+        let machine = sim.with_disk(sim.disk.crash_image(round));
+        let (path, len) = &paths[random.index(paths.len())];
+        if *len == 0 {
+            continue;
+        }
+        let offset = random.below(*len);
+        machine.disk.corrupt(path, offset, 1 << random.below(8)).unwrap();
+        let place = format!("round {round}: {} at {offset}", path.display());
+        let (_store, account) = open(&machine);
+        let view = account.view(account.mailbox(&MailboxName::inbox()).unwrap(), false).unwrap();
+        let run = |query: Query| {
+            let mut search = Search::new(view.clone(), account.reader(), query, 0);
+            let mut answer = search.step();
+            while let Ok(None) = answer {
+                answer = search.step();
+            }
+            (answer.unwrap_or_else(|error| panic!("{place}: {error}")).unwrap().0, search.damage().is_some())
+        };
+        let key = || Query::Body("1f".to_owned());
+        let (has, damage) = run(key());
+        let (has_not, damage_again) = run(Query::Not(Box::new(key())));
+        assert_eq!(damage, damage_again, "{place}");
+        assert!(has.intersection(&has_not).is_empty(), "{place}");
+        let mut reader = account.reader();
+        let mut unknown = 0;
+        for entry in view.all_rows() {
+            let seq = entry.seq.get();
+            let message = &messages[&entry.uid.get()];
+            let body = message.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+            let expected = message[body..].windows(2).any(|two| two == b"1f");
+            // The answers that are given are right; none is missing of a message that can be read.
+            assert!(!(if expected { &has_not } else { &has }).contains(seq), "{place}: {seq}");
+            if !has.contains(seq) && !has_not.contains(seq) {
+                unknown += 1;
+                let readable = reader.read(entry.email_id, 0..u64::MAX, &mut Vec::new()).is_ok();
+                assert!(!readable || reader.structure(entry.email_id).is_err(), "{place}: {seq} can be read");
+            }
+        }
+        assert_eq!(damage, unknown > 0, "{place}");
+        passed_over += unknown;
+        // Keys that need nothing but the entry find all, and say of those that cannot be read what the rest of the query says.
+        let all = Query::Or(Box::new(key()), Box::new(Query::Larger(0)));
+        assert_eq!(run(all), (NumSet::range(1, view.exists()), false), "{place}");
+        assert!(run(Query::And(vec![key(), Query::Smaller(1)])).0.is_empty(), "{place}");
+    }
+    assert!(passed_over > 20, "{passed_over}");
 }

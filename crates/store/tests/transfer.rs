@@ -142,6 +142,62 @@ fn an_mbox_with_everything_odd() {
 }
 
 #[test]
+fn junk_before_the_first_message_costs_no_message() {
+    let fixture = fixture();
+    let account = fixture.account("a");
+    let message = |n: u32| format!("{FROM}Subject: {n}\n\nx\n\n");
+    let junk = "\nX-Lost: its From line\n\nFrom here on text\n";
+    fixture.put("/mail/junk", [junk.to_owned(), message(1), message(2)].concat().as_bytes());
+    let report = run(&account, "/mail/junk");
+    assert_eq!((report.imported, report.skipped), (2, 1));
+    let note = &report.notes[0];
+    assert_eq!((note.offset, note.skipped), (1, true));
+    assert_eq!(note.what, format!("{} octets before the first From line are no message", junk.len() - 1));
+    // The place is known again.
+    fixture.put("/mail/junk", [junk.to_owned(), message(1), message(2), message(3)].concat().as_bytes());
+    let again = run(&account, "/mail/junk");
+    assert_eq!((again.imported, again.already_there, again.skipped), (1, 0, 0));
+    assert_eq!(bodies(&account, "junk").len(), 3);
+    // So much junk, and no more.
+    for (bytes, mailboxes) in [(1 << 20, 1), ((1 << 20) + 1, 0)] {
+        let mut long = vec![b'x'; bytes - 1];
+        long.push(b'\n');
+        long.extend_from_slice(message(1).as_bytes());
+        fixture.put("/mail/long/mbox", &long);
+        fixture.put("/mail/long/empty", b"");
+        let account = fixture.account(&format!("long{bytes}"));
+        let report = run(&account, "/mail/long");
+        assert_eq!((report.imported, report.skipped), (mailboxes, 1), "{bytes}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_as_a_file_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mail = dir.path().join("mail");
+    std::fs::create_dir(&mail).unwrap();
+    std::fs::write(mail.join("good"), format!("{FROM}Subject: 1\n\nx\n")).unwrap();
+    for name in ["circle", "circles"] {
+        std::os::unix::fs::symlink(".", mail.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("nowhere", mail.join("dangling")).unwrap();
+    for dir in ["md/cur", "md/new"] {
+        std::fs::create_dir_all(mail.join(dir)).unwrap();
+    }
+    std::fs::write(mail.join("md/cur/1.a:2,"), "Subject: 2\n\nx\n").unwrap();
+    std::os::unix::fs::symlink("..", mail.join("md/cur/2.b:2,")).unwrap();
+    // Opening a socket fails, as opening a pipe would wait.
+    let _socket = std::os::unix::net::UnixListener::bind(mail.join("socket")).unwrap();
+    let store = Store::open(platform::Env::real(), dir.path().join("data"), Options::default()).unwrap();
+    let name = AccountName::new("a").unwrap();
+    store.create_account(&name).unwrap();
+    let report = run(&store.account(&name).unwrap(), mail.to_str().unwrap());
+    assert_eq!((report.imported, report.skipped), (2, 5));
+    let names: Vec<_> = report.notes.iter().map(|note| note.file.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["circle", "circles", "dangling", "socket", "2.b:2,"]);
+}
+
+#[test]
 fn dates_come_from_where_they_are() {
     let fixture = fixture();
     let account = fixture.account("a");

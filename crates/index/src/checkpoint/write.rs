@@ -25,7 +25,7 @@ impl Checked {
 
 /// Writes the checkpoint of a durable state; replaces the one before atomically. Bytes of the file.
 pub(crate) fn save(env: &Env, index_dir: &Path, state: &State) -> Result<u64> {
-    env.disk.create_dir_all(index_dir)?;
+    env.disk.create_dir_all_durable(index_dir)?;
     let path = index_dir.join(CHECKPOINT_FILE);
     let temporary = path.with_extension("new");
     let file = env.disk.open(&temporary, OpenMode::Create)?;

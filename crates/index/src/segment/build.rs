@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{EmailId, Result};
+use model::{EmailId, Error, ErrorKind, Result};
 use platform::{Disk, OpenMode, parent_of};
 
-use super::column::{Codec, ColumnWriter, Output};
-use super::format::{HEAD_BYTES_MAX, SegmentRow, TRAILER_BYTES, Trailer};
+use super::column::{Codec, ColumnSpan, ColumnWriter, Output};
+use super::format::{HEAD_BYTES_MAX, ROW_BYTES, SegmentRow, TRAILER_BYTES, Trailer};
 use super::{Segment, file_name};
 
 /// Raw bytes of a block of headers: about 25 messages. Larger blocks shrink more and cost more to look up one header.
@@ -79,38 +79,67 @@ pub(crate) fn temporary_path(path: &Path) -> PathBuf {
     path.with_extension("new")
 }
 
+/// The rows of the messages: where each will lie follows from the lengths alone.
+fn rows_of(messages: &[Incoming]) -> Vec<SegmentRow> {
+    let (mut head_at, mut body_at) = (0, 0);
+    let mut rows = Vec::with_capacity(messages.len());
+    for message in messages {
+        let Incoming { email_id, len, header_len, crc, is_damaged } = *message;
+        let head_len = header_len.min(HEAD_BYTES_MAX);
+        rows.push(SegmentRow { email_id, head_at, body_at, len, header_len, head_len, crc, is_damaged });
+        if !is_damaged {
+            head_at += u64::from(head_len);
+            body_at += u64::from(len.saturating_sub(head_len));
+        }
+    }
+    rows
+}
+
+fn write_events(out: &mut Output, events: &[u8]) -> Result<ColumnSpan> {
+    let mut column = ColumnWriter::new(Codec::Zstd(EVENT_LEVEL), EVENT_BLOCK_BYTES);
+    column.put(out, events)?;
+    column.finish(out)
+}
+
+/// A source gave more or fewer bytes than it was asked for.
+fn misplaced(row: &SegmentRow) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("the message {} is not as long as its record says", row.email_id))
+}
+
+/// Events and rows go to both ends of the file: without an index nothing but they says which entries there are and where the
+/// messages lie, and decay seldom hits two places far from each other.
 fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<Trailer> {
     out.put(&[0; TRAILER_BYTES])?;
-    let mut rows = Vec::with_capacity(plan.messages.len());
+    let events_copy = write_events(out, plan.events)?;
+    let rows = rows_of(plan.messages);
+    let mut row_bytes = Vec::with_capacity(rows.len() * ROW_BYTES);
+    rows.iter().for_each(|row| row.write(&mut row_bytes));
+    let rows_copy_at = out.position();
+    out.put(&row_bytes)?;
     let mut heads = ColumnWriter::new(Codec::Lz4, HEAD_BLOCK_BYTES);
-    for (n, message) in plan.messages.iter().enumerate() {
-        let head_at = heads.position();
-        let head_len = message.header_len.min(HEAD_BYTES_MAX);
-        if !message.is_damaged {
-            source(n, 0, u64::from(head_len), &mut |bytes| heads.put(out, bytes))?;
+    for (n, row) in rows.iter().enumerate() {
+        if heads.position() != row.head_at {
+            return Err(misplaced(row));
         }
-        let Incoming { email_id, len, header_len, crc, is_damaged } = *message;
-        rows.push(SegmentRow { email_id, head_at, body_at: 0, len, header_len, head_len, crc, is_damaged });
+        if !row.is_damaged {
+            source(n, 0, u64::from(row.head_len), &mut |bytes| heads.put(out, bytes))?;
+        }
     }
     let heads = heads.finish(out)?;
     let body_codec = if plan.body_level == 0 { Codec::Raw } else { Codec::Zstd(plan.body_level) };
     let mut bodies = ColumnWriter::new(body_codec, BODY_BLOCK_BYTES);
-    for (n, row) in rows.iter_mut().enumerate() {
-        row.body_at = bodies.position();
+    for (n, row) in rows.iter().enumerate() {
+        if bodies.position() != row.body_at {
+            return Err(misplaced(row));
+        }
         if !row.is_damaged {
             source(n, u64::from(row.head_len), u64::from(row.len), &mut |bytes| bodies.put(out, bytes))?;
         }
     }
     let bodies = bodies.finish(out)?;
-    let mut events = ColumnWriter::new(Codec::Zstd(EVENT_LEVEL), EVENT_BLOCK_BYTES);
-    events.put(out, plan.events)?;
-    let events = events.finish(out)?;
+    let events = write_events(out, plan.events)?;
     let rows_at = out.position();
-    let mut bytes = Vec::new();
-    for row in &rows {
-        row.write(&mut bytes);
-    }
-    out.put(&bytes)?;
+    out.put(&row_bytes)?;
     let ids_at = out.position();
     let (first_id, end_id) = plan.ids;
     let mut ids = vec![0u32; (end_id - first_id) as usize];
@@ -134,5 +163,7 @@ fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<T
         bodies,
         events,
         message_bytes: plan.messages.iter().map(|message| u64::from(message.len)).sum(),
+        events_copy,
+        rows_copy_at,
     })
 }

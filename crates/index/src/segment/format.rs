@@ -37,6 +37,10 @@ pub(crate) struct Trailer {
     pub(crate) events: ColumnSpan,
     /// Octets of all messages.
     pub(crate) message_bytes: u64,
+    /// The events once more, at the other end of the file. Empty in a segment that was written without.
+    pub(crate) events_copy: ColumnSpan,
+    /// Where the rows are once more; 0 in a segment that was written without.
+    pub(crate) rows_copy_at: u64,
 }
 
 impl Trailer {
@@ -56,6 +60,8 @@ impl Trailer {
             column.write(&mut out);
         }
         out.extend_from_slice(&self.message_bytes.to_le_bytes());
+        self.events_copy.write(&mut out);
+        out.extend_from_slice(&self.rows_copy_at.to_le_bytes());
         out.resize(TRAILER_BYTES - 4, 0);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
@@ -83,6 +89,8 @@ impl Trailer {
             bodies: ColumnSpan::read(&mut input)?,
             events: ColumnSpan::read(&mut input)?,
             message_bytes: input.u64()?,
+            events_copy: ColumnSpan::read(&mut input)?,
+            rows_copy_at: input.u64()?,
         };
         (trailer.first_frame > 0 && trailer.first_frame <= trailer.last_frame).then_some(trailer)
     }

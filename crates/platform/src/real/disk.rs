@@ -78,6 +78,7 @@ impl Disk for RealDisk {
             // st_blocks counts 512 bytes each, whatever the file system's block size (stat(3type)).
             allocated_bytes: metadata.blocks().saturating_mul(512),
             is_dir: metadata.is_dir(),
+            is_file: metadata.is_file(),
             modified: Timestamp {
                 seconds: metadata.mtime(),
                 nanoseconds: u32::try_from(metadata.mtime_nsec()).unwrap_or(0),

@@ -425,6 +425,7 @@ impl Disk for SimDisk {
                     len: state.image.len() as u64,
                     allocated_bytes: state.image.allocated_bytes(),
                     is_dir: false,
+                    is_file: true,
                     modified: state.modified,
                     inode: file.inode,
                 }
@@ -433,6 +434,7 @@ impl Disk for SimDisk {
                 len: 0,
                 allocated_bytes: 0,
                 is_dir: true,
+                is_file: false,
                 modified: hold(&dir.state).modified,
                 inode: dir.inode,
             },

@@ -12,10 +12,10 @@ use store::Store;
 use super::args::{Admin, Global, User};
 use super::bar::Bar;
 use super::{password, print};
-use crate::admin::{self, Password, Request};
+use crate::admin::{self, Password, Progress, Request};
 use crate::config::Config;
 use crate::control;
-use crate::serve::store_options;
+use crate::serve::{Maintenance, store_options};
 use crate::users::Directory;
 
 /// Exit code of `check` when something is damaged.
@@ -43,7 +43,11 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
     match Store::open(env.clone(), data.clone(), store_options(config)) {
         Ok(store) => {
             let users = Arc::new(Directory::open(env, data)?);
-            admin::run(&admin::Context { store, users }, request, bar)
+            let context = admin::Context { store, users };
+            match request {
+                Request::Import { .. } => beside_maintenance(&context, request, bar),
+                _ => admin::run(&context, request, bar),
+            }
         }
         Err(error) if error.kind() == ErrorKind::InUse => match control::ask(data, &request, bar) {
             Err(no_server) if no_server.kind() == ErrorKind::NotFound => {
@@ -53,6 +57,27 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
         },
         Err(error) => Err(error.context(data.display())),
     }
+}
+
+/// Runs a command that writes a lot with the store's background work beside it, and then does what is left of that, so that the
+/// account takes the space that it will keep.
+fn beside_maintenance(context: &admin::Context, request: Request, bar: &mut Bar) -> Result<Value> {
+    let maintenance = Maintenance::start_eager(Arc::clone(&context.store))?;
+    let result = admin::run(context, request, bar);
+    maintenance.stop();
+    let result = result?;
+    while !bar.is_cancelled() {
+        match context.store.maintain() {
+            Ok(true) => {}
+            Ok(false) => break,
+            // What was imported is there; a server will try again.
+            Err(error) => {
+                bar.notice(format!("the background work is not finished: {error}"));
+                break;
+            }
+        }
+    }
+    Ok(result)
 }
 
 fn request(command: Admin) -> Result<Request> {

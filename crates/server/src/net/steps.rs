@@ -55,17 +55,18 @@ mod tests {
             let tasks: Vec<_> = (0..blocked)
                 .map(|_| {
                     let (steps, wait) = (Arc::clone(&steps), Arc::clone(&wait));
-                    tokio::spawn(async move { steps.run(|| drop(wait.lock().unwrap().recv())) })
+                    tokio::spawn(async move {
+                        // The other end is dropped, never written to.
+                        steps.run(|| wait.lock().unwrap().recv().unwrap_err());
+                    })
                 })
                 .collect();
             // Others get their turn although twice as many steps as threads are stuck.
             let barrier = Arc::new(Barrier::new(3));
             let others: Vec<_> = (0..3)
                 .map(|_| {
-                    tokio::spawn({
-                        let b = Arc::clone(&barrier);
-                        async move { drop(b.wait().await) }
-                    })
+                    let barrier = Arc::clone(&barrier);
+                    tokio::spawn(async move { barrier.wait().await.is_leader() })
                 })
                 .collect();
             for other in others {

@@ -1,4 +1,4 @@
-//! The thread that does the store's background work, at a bounded pace.
+//! The thread that does the store's background work: at a bounded pace beside sessions, without pauses beside an import.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,18 +15,39 @@ const ERROR_PAUSE: Duration = Duration::from_secs(30);
 /// The shortest pause between two pieces of work.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 
-/// The thread.
+/// The pause beside an import when nothing waits: new mail comes fast.
+const IMPORT_PAUSE: Duration = Duration::from_millis(20);
+
+/// How much of the machine the thread takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// Half of the disk at most: sessions want it too.
+    Shared,
+    /// All that it can get.
+    Eager,
+}
+
+/// The thread. It ends when this is dropped, too, but only [`Maintenance::stop`] waits for it.
 pub struct Maintenance {
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Maintenance {
-    /// Begins.
+    /// Begins, for a server.
     pub fn start(store: Arc<Store>) -> Result<Self> {
+        Self::start_at(Pace::Shared, store)
+    }
+
+    /// Begins, for a command that writes a lot and has the store for itself: the log is sealed beside it and not within its commits.
+    pub fn start_eager(store: Arc<Store>) -> Result<Self> {
+        Self::start_at(Pace::Eager, store)
+    }
+
+    fn start_at(pace: Pace, store: Arc<Store>) -> Result<Self> {
         let (stop, stopped) = channel();
         let thread =
-            std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || work(&store, &stopped))?;
+            std::thread::Builder::new().name("maintenance".to_owned()).spawn(move || work(&store, &stopped, pace))?;
         Ok(Maintenance { stop, thread })
     }
 
@@ -37,15 +58,20 @@ impl Maintenance {
     }
 }
 
-fn work(store: &Store, stopped: &Receiver<()>) {
+fn work(store: &Store, stopped: &Receiver<()>, pace: Pace) {
     let clock = &store.env().clock;
-    let mut pause = IDLE_PAUSE;
+    let idle_pause = match pace {
+        Pace::Shared => IDLE_PAUSE,
+        Pace::Eager => IMPORT_PAUSE,
+    };
+    let mut pause = idle_pause;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let began = clock.monotonic();
         pause = match store.maintain() {
-            // As long a pause as the work took: half of the disk at most is ours while sessions want it too.
+            Ok(true) if pace == Pace::Eager => Duration::ZERO,
+            // As long a pause as the work took.
             Ok(true) => clock.monotonic().saturating_sub(began).max(PAUSE_MIN),
-            Ok(false) => IDLE_PAUSE,
+            Ok(false) => idle_pause,
             Err(error) => {
                 tracing::error!(%error, "maintenance failed");
                 ERROR_PAUSE

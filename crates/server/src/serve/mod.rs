@@ -14,7 +14,7 @@ use platform::Env;
 use store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::maintenance::Maintenance;
+pub use self::maintenance::Maintenance;
 use crate::config::{self, Config};
 use crate::net::{self, Bound, Listeners, Protocol};
 use crate::server::Server;

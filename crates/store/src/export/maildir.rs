@@ -15,8 +15,7 @@ const LETTERS_MAX: usize = 26;
 const WRITE_BYTES: usize = 1 << 20;
 const FORWARDED: &str = "$Forwarded";
 
-/// Writes all messages of `view` to a new Maildir. The files are handed to the system one by one, and become durable when it writes
-/// them out; only the names are synced here.
+/// Writes all messages of `view` to a new Maildir, which is durable then: every file is synced, and the names behind them.
 pub(super) fn write(job: &mut Job<'_>, view: &View, path: &Path) -> Result<()> {
     let disk = Arc::clone(&job.account.inner.env().disk);
     for name in ["cur", "new", "tmp"] {
@@ -61,7 +60,9 @@ fn write_message(
         disk.remove(&path)?;
         return result;
     }
-    Ok(file.set_modified(Timestamp::from_seconds(entry.internal_date.unix_seconds))?)
+    file.set_modified(Timestamp::from_seconds(entry.internal_date.unix_seconds))?;
+    // The time is the internal date for those who read the Maildir, so it has to last as well.
+    Ok(file.sync_all()?)
 }
 
 fn write_bytes(source: &mut Source<'_>, is_raw: bool, file: &dyn File) -> Result<()> {

@@ -24,6 +24,8 @@ pub(super) struct Maildir {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MaildirFile {
     pub(super) path: PathBuf,
+    /// Whether it can be read as a file: opening a pipe could wait for ever.
+    pub(super) is_file: bool,
     /// Octets.
     pub(super) len: u64,
     pub(super) modified: Timestamp,
@@ -70,6 +72,7 @@ pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Maildir> {
             };
             let file = MaildirFile {
                 path: file_path,
+                is_file: metadata.is_file,
                 len: metadata.len,
                 modified: metadata.modified,
                 base: base.to_owned(),
@@ -184,6 +187,7 @@ mod tests {
         let (base, flags) = split_name(name);
         MaildirFile {
             path: PathBuf::from(name),
+            is_file: true,
             len,
             modified: Timestamp::default(),
             base: base.to_owned(),

@@ -5,6 +5,7 @@
 //! - `Content-Length` is believed only when it leads to the end of the file or to a separator: too many writers lied. A body taken by
 //!   it that holds separator lines was never quoted (mboxcl2) and is not unquoted; everything else is unquoted as mboxrd, which
 //!   is also right for mboxo but for lines that were `>From ` before quoting, where mboxo has lost the difference.
+//! - What stands before the first separator is left out and reported: the messages behind it are not lost for it.
 //! - One empty line before a separator, or at the end of the file, belongs to the mbox and not to the message.
 //!
 //! The file is read through a window that slides; nothing is kept of it but places.
@@ -21,6 +22,8 @@ use super::from_line::{self, parse_from_line};
 const WINDOW_BYTES: usize = 1 << 20;
 /// A header that is longer is not searched for Content-Length any further, octets.
 const HEADER_BYTES_MAX: usize = 256 << 10;
+/// A file whose first separator is farther from its beginning is no mbox, octets.
+const JUNK_BYTES_MAX: u64 = 1 << 20;
 
 /// A message's place in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +54,21 @@ impl<'a> MboxScanner<'a> {
         Ok(MboxScanner { window: Window { file, len: file.len()?, start: 0, bytes: Vec::new() }, next: start })
     }
 
-    /// Where the next message begins, or why the file is no mbox. Empty lines before the first separator are passed over.
+    /// Goes to the first separator of the file and answers what stands before it (empty, as a rule), but for empty lines; `None`
+    /// when the file is no mbox.
+    pub(super) fn skip_to_first(&mut self) -> Result<Option<Range<u64>>> {
+        let fine = self.begins_as_mbox()?;
+        let begin = self.next;
+        if !fine {
+            match self.find_separator(begin)?.filter(|first| first - begin <= JUNK_BYTES_MAX) {
+                Some(first) => self.next = first,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(begin..self.next))
+    }
+
+    /// Whether a message begins where the scanner stands. Empty lines before the first separator are passed over.
     pub(super) fn begins_as_mbox(&mut self) -> Result<bool> {
         let mut at = self.next;
         while let Some(b'\r' | b'\n') = self.window.at(at, 1)?.first() {

@@ -210,8 +210,15 @@ impl Reading<'_> {
 
     fn read_mbox(&mut self, file: &dyn File, from: u64, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
         let mut scanner = MboxScanner::new(file, from)?;
-        if !scanner.begins_as_mbox()? {
-            return Err(Error::new(ErrorKind::Invalid, "no mbox: it does not begin with a From line"));
+        let Some(junk) = scanner.skip_to_first()? else {
+            return Err(Error::new(ErrorKind::Invalid, "no mbox: there is no From line near its beginning"));
+        };
+        if !junk.is_empty() {
+            let what = format!("{} octets before the first From line are no message", junk.end - junk.start);
+            let note = self.note(&self.source.path, junk.start, what, true);
+            if sink(Item { at: junk.end, bytes_done: junk.end, found: Found::Note(note) })?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
         while let Some(extent) = scanner.next_extent()? {
             let done = |found| Item { at: extent.next, bytes_done: extent.next, found };
@@ -253,6 +260,9 @@ impl Reading<'_> {
     }
 
     fn prepare_file(&mut self, maildir: &Maildir, file: &MaildirFile) -> Result<Found> {
+        if !file.is_file {
+            return Ok(Found::Note(self.note(&file.path, 0, "no plain file", true)));
+        }
         let opened = match self.account.inner.env().disk.open(&file.path, OpenMode::Read) {
             Ok(opened) => opened,
             Err(error) => {

@@ -4,10 +4,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use model::{HIERARCHY_DELIMITER, MailboxName, Result, decode_mailbox_utf7, limits};
-use platform::{Disk, OpenMode};
+use platform::{Disk, Metadata, OpenMode};
 
 use super::ImportNote;
-use super::from_line;
 use super::maildir;
 use crate::export::unescape;
 
@@ -48,7 +47,7 @@ pub(super) fn find(
     let metadata = disk.metadata(path).map_err(|error| model::Error::from(error).context(path.display()))?;
     let own_name = level(path.file_name().unwrap_or_default(), &[".mbox"]);
     if !metadata.is_dir {
-        finder.mbox(path, mailbox.map_or(own_name, |name| name.as_str().to_owned()), metadata.len)?;
+        finder.mbox(path, mailbox.map_or(own_name, |name| name.as_str().to_owned()), &metadata);
     } else if maildir::is_maildir(disk, path)? {
         // The top of a Maildir++ tree is INBOX by convention; a Maildir that stands alone has a name of its own.
         let is_tree = own_name.starts_with('.') || own_name.eq_ignore_ascii_case("maildir");
@@ -106,27 +105,22 @@ impl Finder<'_> {
         }
     }
 
-    fn mbox(&mut self, path: &Path, name: String, len: u64) -> Result<()> {
-        if len == 0 {
-            // An empty mbox is a mailbox without messages.
-            self.add(path, &name, Kind::Mbox(0));
-            return Ok(());
+    /// A file that should be an mbox. One that cannot be read is a note: it is no reason to leave out the others.
+    fn mbox(&mut self, path: &Path, name: String, metadata: &Metadata) {
+        match self.is_mbox(path, metadata) {
+            Ok(true) => self.add(path, &name, Kind::Mbox(metadata.len)),
+            Ok(false) => self.skip(path, "no mbox: there is no From line near its beginning"),
+            Err(error) => self.skip(path, format!("it cannot be read: {error}")),
         }
-        let file = match self.disk.open(path, OpenMode::Read) {
-            Ok(file) => file,
-            Err(error) => {
-                self.skip(path, format!("it cannot be opened: {error}"));
-                return Ok(());
-            }
-        };
-        let mut scanner = super::mbox::MboxScanner::new(&*file, 0)?;
-        if scanner.begins_as_mbox()? {
-            self.add(path, &name, Kind::Mbox(len));
-        } else {
-            let expected = String::from_utf8_lossy(from_line::PREFIX).into_owned();
-            self.skip(path, format!("no mbox: it does not begin with {expected:?}"));
+    }
+
+    fn is_mbox(&self, path: &Path, metadata: &Metadata) -> Result<bool> {
+        // Opening a pipe or a device could wait for ever. An empty mbox is a mailbox without messages.
+        if !metadata.is_file || metadata.len == 0 {
+            return Ok(metadata.is_file);
         }
-        Ok(())
+        let file = self.disk.open(path, OpenMode::Read)?;
+        Ok(super::mbox::MboxScanner::new(&*file, 0)?.skip_to_first()?.is_some())
     }
 
     /// A Maildir and what lies below it, as Maildir++ (`.A.B`) or as plain directories.
@@ -136,23 +130,41 @@ impl Finder<'_> {
         for entry in self.disk.list(path)?.into_iter().filter(|entry| entry.is_dir) {
             let child = path.join(&entry.name);
             let is_own = matches!(entry.name.to_str(), Some("cur" | "new" | "tmp"));
-            if is_own || !maildir::is_maildir(self.disk, &child)? {
+            if is_own {
                 continue;
+            }
+            match maildir::is_maildir(self.disk, &child) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => {
+                    self.note_failure(&child, Err(error));
+                    continue;
+                }
             }
             match entry.name.to_string_lossy().strip_prefix('.') {
                 Some(dotted) => {
                     let levels: Vec<String> = dotted.split('.').map(maildir_level).collect();
                     let name = join(below, &levels.join(&HIERARCHY_DELIMITER.to_string()));
-                    let maildir = maildir::read(self.disk, &child)?;
-                    self.add(&child, &name, Kind::Maildir(maildir));
+                    match maildir::read(self.disk, &child) {
+                        Ok(maildir) => self.add(&child, &name, Kind::Maildir(maildir)),
+                        Err(error) => self.note_failure(&child, Err(error)),
+                    }
                 }
                 None => {
                     let name = join(below, &level(&entry.name, &[]));
-                    self.maildir_tree(&child, name.clone(), &name)?;
+                    let result = self.maildir_tree(&child, name.clone(), &name);
+                    self.note_failure(&child, result);
                 }
             }
         }
         Ok(())
+    }
+
+    /// What is below `path` and cannot be read is a note: it is no reason to leave out the rest.
+    fn note_failure(&mut self, path: &Path, result: Result<()>) {
+        if let Err(error) = result {
+            self.skip(path, format!("it cannot be read: {error}"));
+        }
     }
 
     /// A directory that is no Maildir: files are mboxes, directories are levels.
@@ -169,17 +181,22 @@ impl Finder<'_> {
             }
             let child = path.join(&entry.name);
             if !entry.is_dir {
-                let len = self.disk.metadata(&child)?.len;
-                self.mbox(&child, join(above, &level(&entry.name, &[".mbox"])), len)?;
+                match self.disk.metadata(&child) {
+                    // Following links could lead in circles, and to the same mail twice.
+                    Ok(metadata) if metadata.is_dir => self.skip(&child, "a link to a directory: it is not followed"),
+                    Ok(metadata) => self.mbox(&child, join(above, &level(&entry.name, &[".mbox"])), &metadata),
+                    Err(error) => self.skip(&child, format!("it cannot be read: {error}")),
+                }
                 continue;
             }
             // Thunderbird keeps what is below the mailbox `A` in the directory `A.sbd`.
             let name = join(above, &level(&entry.name, &[".sbd"]));
-            if maildir::is_maildir(self.disk, &child)? {
-                self.maildir_tree(&child, name.clone(), &name)?;
-            } else {
-                self.directory(&child, &name, depth + 1)?;
-            }
+            let result = match maildir::is_maildir(self.disk, &child) {
+                Ok(true) => self.maildir_tree(&child, name.clone(), &name),
+                Ok(false) => self.directory(&child, &name, depth + 1),
+                Err(error) => Err(error),
+            };
+            self.note_failure(&child, result);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mime::{HeaderBlock, Needle};
-use model::{CivilDate, EmailId, Flags, ModSeq, NumSet, Result};
+use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result};
 
 use super::text::{self, TextNeedle};
 use super::{DateTest, HEADER_COST, Query};
@@ -101,6 +101,31 @@ fn next_id(ids: &mut usize) -> usize {
     *ids - 1
 }
 
+/// What a key says of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+    /// What the key asks for is damaged.
+    Unknown,
+}
+
+impl Answer {
+    fn negated(self) -> Self {
+        match self {
+            Answer::Yes => Answer::No,
+            Answer::No => Answer::Yes,
+            Answer::Unknown => Answer::Unknown,
+        }
+    }
+}
+
+impl From<bool> for Answer {
+    fn from(matches: bool) -> Self {
+        if matches { Answer::Yes } else { Answer::No }
+    }
+}
+
 /// One entry under test, and what was read of its message so far.
 pub(super) struct Scope<'a> {
     pub(super) reader: &'a mut Reader,
@@ -108,17 +133,31 @@ pub(super) struct Scope<'a> {
     now: i64,
     cost: u64,
     /// By needle: whether the text has it.
-    texts: HashMap<usize, bool>,
+    texts: HashMap<usize, Answer>,
+    /// The first damage that was met.
+    pub(super) damage: Option<Error>,
 }
 
 impl<'a> Scope<'a> {
     pub(super) fn new(reader: &'a mut Reader, entry: Entry, now: i64) -> Self {
-        Scope { reader, entry, now, cost: 0, texts: HashMap::new() }
+        Scope { reader, entry, now, cost: 0, texts: HashMap::new(), damage: None }
     }
 
     /// What has been spent, in octets scanned.
     pub(super) fn cost(&self) -> u64 {
         self.cost
+    }
+
+    /// The answer of a key that read the message: damage makes it unknown.
+    fn known(&mut self, answer: Result<bool>) -> Result<Answer> {
+        match answer {
+            Ok(matches) => Ok(matches.into()),
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                self.damage.get_or_insert(error);
+                Ok(Answer::Unknown)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -143,50 +182,53 @@ impl Node {
         }
     }
 
-    /// Whether the entry in `scope` matches.
-    pub(super) fn matches(&self, scope: &mut Scope<'_>) -> Result<bool> {
+    /// What this says of the entry in `scope`: Kleene's logic of three values, in which a key that cannot be answered decides nothing.
+    ///
+    /// Errors are those of the machine; damage to the message is noted in the scope.
+    pub(super) fn matches(&self, scope: &mut Scope<'_>) -> Result<Answer> {
         match self {
-            Node::Const(answer) => Ok(*answer),
-            Node::And(nodes) => {
-                for node in nodes {
-                    if !node.matches(scope)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
-            Node::Or(nodes) => {
-                for node in nodes {
-                    if node.matches(scope)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Node::Not(node) => Ok(!node.matches(scope)?),
-            Node::Column(column) => Ok(column.matches(scope)),
+            Node::Const(answer) => Ok((*answer).into()),
+            Node::And(nodes) => first_or_unknown(nodes, Answer::No, scope),
+            Node::Or(nodes) => first_or_unknown(nodes, Answer::Yes, scope),
+            Node::Not(node) => Ok(node.matches(scope)?.negated()),
+            Node::Column(column) => Ok(column.matches(scope).into()),
             Node::Sent(test) => {
                 scope.cost += HEADER_COST;
                 // RFC 9051 §6.4.4: "disregarding time and timezone". Without a date that can be read, none of the keys matches.
-                let date = scope.reader.sent_date(scope.entry.email_id)?;
-                Ok(date.is_some_and(|date| test.passes(date)))
+                let answer = scope.reader.sent_date(scope.entry.email_id);
+                scope.known(answer.map(|date| date.is_some_and(|date| test.passes(date))))
             }
             Node::Header { name, needle } => {
                 scope.cost += HEADER_COST;
-                let header = scope.reader.header(scope.entry.email_id)?;
-                Ok(header_matches(header, name, needle.as_ref()))
+                let header = scope.reader.header(scope.entry.email_id);
+                let answer = header.map(|header| header_matches(header, name, needle.as_ref()));
+                scope.known(answer)
             }
             Node::Text(needle) => {
                 if let Some(known) = scope.texts.get(&needle.id) {
                     return Ok(*known);
                 }
                 scope.cost += HEADER_COST + u64::from(scope.entry.size);
-                let found = text::message_has(scope.reader, scope.entry.email_id, needle)?;
-                scope.texts.insert(needle.id, found);
-                Ok(found)
+                let answer = text::message_has(scope.reader, scope.entry.email_id, needle);
+                let answer = scope.known(answer)?;
+                scope.texts.insert(needle.id, answer);
+                Ok(answer)
             }
         }
     }
+}
+
+/// `deciding` when one of the nodes says so; else unknown when one of them is; else the opposite.
+fn first_or_unknown(nodes: &[Node], deciding: Answer, scope: &mut Scope<'_>) -> Result<Answer> {
+    let mut answer = deciding.negated();
+    for node in nodes {
+        match node.matches(scope)? {
+            decided if decided == deciding => return Ok(deciding),
+            Answer::Unknown => answer = Answer::Unknown,
+            Answer::Yes | Answer::No => {}
+        }
+    }
+    Ok(answer)
 }
 
 impl Column {

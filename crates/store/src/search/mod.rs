@@ -3,13 +3,17 @@
 //! A query is compiled into a tree whose conjunctions and disjunctions are sorted by cost: columns, then header, then body. An entry
 //! pays only for what its answer needs. The work is cut into steps by entries and octets, never by time, so that a search does the
 //! same steps on every run.
+//!
+//! Damage is confined to the message that it hit (invariant 3). A key that needs the damaged octets can be answered neither by yes nor by no,
+//! so that the message matches neither `BODY x` nor `NOT BODY x`; keys that do not need them are answered as ever, and where those
+//! decide (`OR BODY x SEEN` of a message that is seen), the message is found. That there was damage is [`Search::damage`].
 
 mod compile;
 mod text;
 
-use model::{CivilDate, EmailId, Flags, ModSeq, NumSet, Result, ThreadId, UidSet};
+use model::{CivilDate, EmailId, Error, Flags, ModSeq, NumSet, Result, ThreadId, UidSet};
 
-use self::compile::{Node, Scope};
+use self::compile::{Answer, Node, Scope};
 use crate::{Reader, View};
 
 /// What is looked for. Strings are UTF-8 needles: substrings, case-folded (invariant 8).
@@ -103,6 +107,7 @@ pub struct Search {
     next_seq: u32,
     found: NumSet,
     highest: Option<ModSeq>,
+    damage: Option<Error>,
 }
 
 impl Search {
@@ -115,13 +120,14 @@ impl Search {
             None => all,
         };
         let found = NumSet::new();
-        Search { view, reader, root, now_unix_seconds, todo, next_range: 0, next_seq: 0, found, highest: None }
+        let (highest, damage) = (None, None);
+        Search { view, reader, root, now_unix_seconds, todo, next_range: 0, next_seq: 0, found, highest, damage }
     }
 
     /// Does a bounded piece of work; `Some` when finished: the sequence numbers that match, and the highest modseq among them.
     ///
-    /// A message that turns out to be damaged ends the search with [`model::ErrorKind::Corrupt`]: an answer without it would be
-    /// taken for complete. The next call goes on behind that message.
+    /// A message that turns out to be damaged is passed over (see the head of this module); when finished, ask [`Search::damage`]
+    /// whether the answer is complete. Errors are those of the machine ([`model::ErrorKind::Io`]).
     pub fn step(&mut self) -> Result<Option<(NumSet, Option<ModSeq>)>> {
         let mut cost = 0;
         let view = self.view.clone();
@@ -130,9 +136,12 @@ impl Search {
             for entry in view.rows(from..=last) {
                 self.next_seq = entry.seq.get().saturating_add(1);
                 let mut scope = Scope::new(&mut self.reader, entry, self.now_unix_seconds);
-                let matches = self.root.matches(&mut scope);
+                let answer = self.root.matches(&mut scope);
                 cost += scope.cost() + ROW_COST;
-                if matches? {
+                if self.damage.is_none() {
+                    self.damage = scope.damage;
+                }
+                if answer? == Answer::Yes {
                     self.found.insert(entry.seq.get());
                     self.highest = self.highest.max(Some(entry.modseq));
                 }
@@ -145,11 +154,19 @@ impl Search {
         Ok(Some((std::mem::take(&mut self.found), self.highest)))
     }
 
-    /// Runs all steps.
+    /// The first damage that left a message out of the answer ([`model::ErrorKind::Corrupt`], with file and offset).
+    pub fn damage(&self) -> Option<&Error> {
+        self.damage.as_ref()
+    }
+
+    /// Runs all steps. Damage is an error here, since nobody can ask for it any more.
     pub fn finish(mut self) -> Result<(NumSet, Option<ModSeq>)> {
         loop {
             if let Some(answer) = self.step()? {
-                return Ok(answer);
+                return match self.damage {
+                    Some(damage) => Err(damage),
+                    None => Ok(answer),
+                };
             }
         }
     }

@@ -10,6 +10,7 @@ use store::search::{DateTest, Query};
 use crate::Output;
 use crate::imap::reply::{Condition, Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::{Selected, Session};
+use crate::imap::status;
 
 pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut Output) -> Started {
     let account = session.account()?;
@@ -42,6 +43,7 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
         plain,
         returns,
         wants_modseq,
+        damage: None,
     })))
 }
 
@@ -154,6 +156,8 @@ struct SearchRun {
     plain: bool,
     returns: SearchReturn,
     wants_modseq: bool,
+    /// What is said behind the results of a search that met damaged messages.
+    damage: Option<Done>,
 }
 
 enum State {
@@ -170,6 +174,10 @@ impl Running for SearchRun {
     fn pull(&mut self, session: &mut Session, out: &mut Output) -> Result<Progress, Stop> {
         if let State::Searching(search) = &mut self.state {
             let Some((seqs, highest)) = search.step()? else { return Ok(Progress::More) };
+            self.damage = search.damage().map(|error| {
+                session.context.observer.error(&session.connection, "SEARCH", error);
+                status::answer(error)
+            });
             self.state = self.begin_answer(session.selected()?, &seqs, highest, out);
         }
         let State::Answering { rest, any_written, tail } = &mut self.state else { return Ok(Progress::More) };
@@ -196,6 +204,10 @@ impl Running for SearchRun {
             *any_written = true;
         }
         out.push(tail);
+        if let Some(Done { code, text, .. }) = self.damage.take() {
+            // RFC 9051 §7.1.2: an untagged NO is a warning; the command itself was completed, without the messages that cannot be read.
+            out.push_fmt(format_args!("* NO [{}] {text}\r\n", code.unwrap_or_default()));
+        }
         Ok(Progress::Done(Done::ok("Searched")))
     }
 }
