@@ -126,3 +126,21 @@ fn a_request_to_the_control_socket_is_so_long_and_no_longer() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("octets that the server takes at once"));
 }
+
+#[test]
+fn a_request_for_metrics_is_so_long_and_no_longer() {
+    let data = data_with_user();
+    let server = Server::start(data.path(), "", &["imap=127.0.0.1:0", "metrics=127.0.0.1:0"]);
+    let answered = |bytes: usize| {
+        let mut stream = tcp(server.address("metrics"));
+        let (start, end) = ("GET /metrics HTTP/1.1\r\nX: ", "\r\n\r\n");
+        let request = format!("{start}{}{end}", "x".repeat(bytes - start.len() - end.len()));
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        // What the server has not read makes its closing a reset.
+        let _ = stream.read_to_end(&mut answer);
+        answer.starts_with(b"HTTP/1.1 200 OK\r\n")
+    };
+    assert!(answered(8192));
+    assert!(!answered(8193));
+}
