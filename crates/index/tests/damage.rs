@@ -151,3 +151,35 @@ fn a_decayed_log_without_an_index_still_opens() {
     flip("segment", 1, 24, true);
     flip("tail", 5, 1, true);
 }
+
+/// Segments were written without the second copies once: what describes these in the trailer was reserved, and zero.
+#[test]
+fn a_segment_without_copies_is_read() {
+    const TRAILER_BYTES: u64 = 192;
+    let sim = SimEnv::new(12);
+    account(&sim);
+    let open = || Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends))).unwrap();
+    let log = open();
+    let whole = observe(&log.state(), 0);
+    log.close().unwrap();
+    let paths = files(&sim.disk, &Path::new(DIR).join("log"));
+    let segments: Vec<_> = paths.iter().filter(|path| path.to_string_lossy().contains("segment")).collect();
+    assert!(!segments.is_empty());
+    for path in segments {
+        let file = sim.disk.open(path, OpenMode::ReadWrite).unwrap();
+        for at in [0, file.len().unwrap() - TRAILER_BYTES] {
+            let mut trailer = [0; TRAILER_BYTES as usize];
+            file.read_exact_at(&mut trailer, at).unwrap();
+            assert!(trailer[132..160].iter().any(|byte| *byte != 0));
+            trailer[132..160].fill(0);
+            let crc = crc32c::crc32c(&trailer[..188]);
+            trailer[188..].copy_from_slice(&crc.to_le_bytes());
+            file.write_at(&trailer, at).unwrap();
+        }
+    }
+    mailyard_index::remove_index(&sim.env(), Path::new(DIR)).unwrap();
+    let log = open();
+    assert_eq!(log.damage(), []);
+    assert_eq!(observe(&log.state(), 0), whole);
+    assert_eq!(log.check().unwrap().findings, []);
+}

@@ -409,3 +409,32 @@ proptest! {
         check_cuts(&message, &Limits::default());
     }
 }
+
+#[test]
+fn limit_on_all_headers_together() {
+    // The header of the message, 30 octets, and that of the message in it, 17 with the empty line.
+    let message = b"Content-Type: message/rfc822\n\nSubject: 012345\n\nx";
+    let is_cut = |header_bytes_total_max: usize| {
+        let limits = Limits { header_bytes_total_max, ..Limits::default() };
+        check_cuts(message, &limits);
+        let mut scanner = Scanner::with_limits(limits);
+        scanner.push(message);
+        let (structure, defects) = scanner.finish();
+        check_invariants(message, &structure);
+        kinds(&defects).contains(&HeaderTooLong)
+    };
+    let fits = (0..=message.len()).find(|max| !is_cut(*max)).unwrap();
+    assert!((45..=48).contains(&fits), "{fits}");
+    assert!(is_cut(fits - 1));
+}
+
+#[test]
+fn limit_on_defects() {
+    // Two defects: a line that is no field, and a multipart without an end.
+    let count = |defects_max: usize| {
+        let mut scanner = Scanner::with_limits(Limits { defects_max, ..Limits::default() });
+        scanner.push(b"no field\nContent-Type: multipart/mixed; boundary=b\n\n");
+        scanner.finish().1.len()
+    };
+    assert_eq!([0, 1, 2, 3].map(count), [0, 1, 2, 2]);
+}

@@ -3,9 +3,10 @@
 
 mod common;
 
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 
-use common::{Client, DEADLINE, Server, data_with_user, run_json, tcp};
+use common::{Client, DEADLINE, Server, data_with_user, run, run_json, tcp};
 
 /// Whether something has arrived.
 fn has_answer(client: &mut Client<std::net::TcpStream>) -> bool {
@@ -99,4 +100,47 @@ fn the_control_socket_works_in_a_deep_directory() {
     let server = Server::start_in_new(&deep);
     assert_eq!(run_json(&deep, &["user", "list"])["users"].as_array().unwrap().len(), 0);
     drop(server);
+}
+
+#[test]
+fn a_request_to_the_control_socket_is_so_long_and_no_longer() {
+    let data = data_with_user();
+    let _server = Server::imap(data.path());
+    let answer = |bytes: usize| {
+        let mut stream = UnixStream::connect(data.path().join("control.sock")).unwrap();
+        let mut request = br#"{"command":"user-list"}"#.to_vec();
+        request.resize(bytes - 1, b' ');
+        request.push(b'\n');
+        stream.write_all(&request).unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    };
+    assert!(answer(65_536).starts_with(r#"{"done":"#));
+    assert!(answer(65_537).starts_with(r#"{"failed":"the request is cut, or longer"#));
+    // And the command says so.
+    let paths: Vec<String> = (0..2000).map(|n| format!("/mail/a-mailbox-with-a-name-{n}")).collect();
+    let mut arguments = vec!["import", "--user", "ann"];
+    arguments.extend(paths.iter().map(String::as_str));
+    let output = run(data.path(), &arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("octets that the server takes at once"));
+}
+
+#[test]
+fn a_request_for_metrics_is_so_long_and_no_longer() {
+    let data = data_with_user();
+    let server = Server::start(data.path(), "", &["imap=127.0.0.1:0", "metrics=127.0.0.1:0"]);
+    let answered = |bytes: usize| {
+        let mut stream = tcp(server.address("metrics"));
+        let (start, end) = ("GET /metrics HTTP/1.1\r\nX: ", "\r\n\r\n");
+        let request = format!("{start}{}{end}", "x".repeat(bytes - start.len() - end.len()));
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        // What the server has not read makes its closing a reset.
+        let _ = stream.read_to_end(&mut answer);
+        answer.starts_with(b"HTTP/1.1 200 OK\r\n")
+    };
+    assert!(answered(8192));
+    assert!(!answered(8193));
 }

@@ -1,4 +1,4 @@
-//! Protocol sessions as state machines: no sockets, no clock, no threads, no async (DESIGN.md §8).
+//! Protocol sessions as state machines: no sockets, no clock, no threads, no async.
 //!
 //! A session takes bytes ([`imap::ImapSession::receive`]) and the time, and gives bytes ([`Output`]) and a [`Step`] that says what it
 //! waits for. Deadlines are values, so that half an hour passes in a test as fast as a number is added.

@@ -1,6 +1,7 @@
 //! A column: a stream of bytes cut into blocks of equal raw size, each compressed and checksummed on its own, so that any
 //! range is read by decompressing only the blocks that it touches.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -228,12 +229,26 @@ pub(crate) fn read_block(file: &dyn File, path: &Path, span: &ColumnSpan, block:
         }
         2 => {
             raw.resize(raw_len, 0);
-            let len = zstd::bulk::decompress_to_buffer(&stored, raw).map_err(|_| damaged())?;
+            let len = unpack_zstd(&stored, raw).map_err(|_| damaged())?;
             raw.truncate(len);
         }
         codec => return Err(corrupt(path, entry_at, format_args!("block {block} has the unknown codec {codec}"))),
     }
     if raw.len() == raw_len { Ok(()) } else { Err(damaged()) }
+}
+
+/// Unpacks a zstd frame with the thread's own context: making one for every block costs as much as a small block itself.
+fn unpack_zstd(stored: &[u8], raw: &mut [u8]) -> io::Result<usize> {
+    thread_local! {
+        static CONTEXT: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    CONTEXT.with_borrow_mut(|context| {
+        let context = match context {
+            Some(context) => context,
+            None => context.insert(zstd::bulk::Decompressor::new()?),
+        };
+        context.decompress_to_buffer(stored, raw)
+    })
 }
 
 /// Reads exactly; a file that ends too early is damage.

@@ -56,7 +56,12 @@ async fn answer(stream: UnixStream, context: Arc<admin::Context>, mut stopping: 
         () = stopping.wait() => return Ok(()),
     }
     if line.last() != Some(&b'\n') {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the request is cut or too long"));
+        let text =
+            format!("the request is cut, or longer than the {REQUEST_BYTES_MAX} octets that the server takes at once");
+        let mut answer = serde_json::to_vec(&Answer::Failed(text.clone()))?;
+        answer.push(b'\n');
+        write.write_all(&answer).await?;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
     }
     let (lines, mut answers) = mpsc::channel(64);
     let cancelled = Arc::new(AtomicBool::new(false));

@@ -37,8 +37,9 @@ pub async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
 
 async fn answer(mut stream: TcpStream, metrics: &Metrics) -> std::io::Result<()> {
     let mut request = Vec::new();
+    let mut limited = (&mut stream).take(REQUEST_BYTES_MAX as u64);
     while !request.windows(4).any(|four| four == b"\r\n\r\n") {
-        if request.len() >= REQUEST_BYTES_MAX || stream.read_buf(&mut request).await? == 0 {
+        if limited.read_buf(&mut request).await? == 0 {
             return Ok(());
         }
     }

@@ -1,4 +1,4 @@
-//! What an administrator can choose, and the limits of a session by name (DESIGN.md invariant 7).
+//! What an administrator can choose, and the limits of a session by name (ARCHITECTURE.md, invariant 6).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Search: which entries of a view match (RFC 9051 §6.4.4). By scan for now; exact always (invariant 8).
+//! Search: which entries of a view match (RFC 9051 §6.4.4). By scan for now; exact always (invariant 7).
 //!
 //! A query is compiled into a tree whose conjunctions and disjunctions are sorted by cost: columns, then header, then body. An entry
 //! pays only for what its answer needs. The work is cut into steps by entries and octets, never by time, so that a search does the
@@ -16,7 +16,7 @@ use model::{CivilDate, EmailId, Error, Flags, ModSeq, NumSet, Result, ThreadId, 
 use self::compile::{Answer, Node, Scope};
 use crate::{Reader, View};
 
-/// What is looked for. Strings are UTF-8 needles: substrings, case-folded (invariant 8).
+/// What is looked for. Strings are UTF-8 needles: substrings, case-folded (invariant 7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
     /// Every entry.
