@@ -1,7 +1,7 @@
 //! Responses as bytes (RFC 9051 §9): the small pieces that several commands share.
 
 use imap_proto::NameEncoding;
-use imap_proto::encode::number;
+use imap_proto::encode::{self, number};
 use model::{DateTime, Flags, KeywordTable, MailboxName, SYSTEM_FLAGS, Uid, encode_mailbox_utf7};
 use store::{Entry, View};
 
@@ -28,22 +28,7 @@ pub(crate) fn tagged(out: &mut Output, tag: &str, done: &Done, highest_modseq: O
 /// A string in the shortest form that holds it: quoted, or a literal when it has octets that quoted cannot have (RFC 9051 §9 string).
 /// With `utf8`, quoted may hold UTF-8 (RFC 6855 §3, RFC 9051 §9 quoted).
 pub(crate) fn string(out: &mut Vec<u8>, text: &[u8], utf8: bool) {
-    let plain = text.iter().all(|b| !matches!(b, 0 | b'\r' | b'\n') && (utf8 || b.is_ascii()));
-    if !plain {
-        out.push(b'{');
-        number(out, text.len() as u64);
-        out.extend_from_slice(b"}\r\n");
-        out.extend_from_slice(text);
-        return;
-    }
-    out.push(b'"');
-    for byte in text {
-        if matches!(byte, b'"' | b'\\') {
-            out.push(b'\\');
-        }
-        out.push(*byte);
-    }
-    out.push(b'"');
+    encode::string(out, text, if utf8 { NameEncoding::Utf8 } else { NameEncoding::Utf7 });
 }
 
 /// An astring (RFC 9051 §9): an atom where it is one, a string else.
