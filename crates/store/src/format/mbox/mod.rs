@@ -1,0 +1,3 @@
+//! mbox files.
+
+pub mod rewrite;

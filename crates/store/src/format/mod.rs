@@ -1,0 +1,3 @@
+//! Where message bytes live.
+
+pub mod mbox;
