@@ -488,3 +488,6 @@ fn check_annotation(key: &str, value: Option<&[u8]>) -> Result<()> {
 fn special_use_bits(special_uses: &[SpecialUse]) -> u16 {
     special_uses.iter().fold(0, |bits, attribute| bits | 1 << attribute.code())
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,6 +125,27 @@ fn a_client_that_does_not_read_is_not_read_from() {
 }
 
 #[test]
+fn output_is_made_up_to_its_limit_and_no_further() {
+    let answers_to = |room: &dyn Fn(usize) -> usize| {
+        let mut client = Client::logged_in();
+        let one = client.ask(b"b NOOP\r\n").len();
+        client.out = Output::new(room(one));
+        client.session.receive(&b"b NOOP\r\n".repeat(10));
+        let mut made = Vec::new();
+        // Asking again makes no more, as long as nothing was read.
+        for _ in 0..3 {
+            assert!(matches!(client.session.step(NOW, &mut client.out), Step::Output));
+            made.push(client.out.pending().len() / one);
+        }
+        let rest = client.said().len() / one;
+        assert_eq!(rest, 10, "everything is answered once it is read");
+        made
+    };
+    assert_eq!(answers_to(&|one| 4 * one), [4, 4, 4], "four answers fill it");
+    assert_eq!(answers_to(&|one| 4 * one + 1), [5, 5, 5], "an answer is not cut");
+}
+
+#[test]
 fn input_is_taken_up_to_its_limit_and_no_further() {
     let mut settings = Settings::default();
     settings.limits.input_bytes_max = 100;
