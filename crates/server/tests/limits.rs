@@ -81,6 +81,26 @@ fn whoever_reads_nothing_is_disconnected() {
 }
 
 #[test]
+fn a_search_ends_when_its_client_is_gone() {
+    let data = data_with_user();
+    let server = Server::imap(data.path());
+    let mut client = server.connect().login();
+    client.ok("SELECT INBOX");
+    client.append(&format!("Subject: large\r\n\r\n{}", "some text\r\n".repeat(100_000)));
+    for _ in 0..7 {
+        client.ok("COPY 1:* INBOX");
+    }
+    // Gigabytes to look through. What is not read when the socket is closed makes it a reset.
+    let keys: String = (0..50).map(|n| format!(" NOT TEXT nothing{n}")).collect();
+    client.send(&format!("a NOOP\r\nb SEARCH{keys}\r\n"));
+    client.stream.get_ref().peek(&mut [0]).unwrap();
+    drop(client);
+    let log = server.log_until("connection lost");
+    assert!(!log.iter().any(|line| line["command"] == "SEARCH"), "it was searched to the end: {log:?}");
+    server.connect().login().ok("NOOP");
+}
+
+#[test]
 fn a_handshake_that_never_comes_ends() {
     let data = data_with_user();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

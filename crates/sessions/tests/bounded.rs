@@ -179,6 +179,30 @@ fn many_answers_are_pulled_in_pieces() {
     assert!(client.most < 2 * OUTPUT_BYTES, "{}", client.most);
 }
 
+#[test]
+fn a_long_search_says_that_it_goes_on() {
+    let mut client = Client::logged_in();
+    client.ask(b"b SELECT INBOX\r\n");
+    let message = message(1 << 20);
+    let mut append = format!("c APPEND INBOX {{{}+}}\r\n", message.len()).into_bytes();
+    append.extend_from_slice(&message);
+    append.extend_from_slice(b"\r\n");
+    client.ask(&append);
+    for _ in 0..5 {
+        client.ask(b"d COPY 1:* INBOX\r\n");
+    }
+    client.session.receive(b"e SEARCH BODY nowhere\r\nf NOOP\r\n");
+    // Each slice of the work takes four seconds.
+    let mut now = NOW;
+    while let Step::Output = client.session.step(now, &mut client.out) {
+        now.monotonic += std::time::Duration::from_secs(4);
+    }
+    let said = text(client.out.pending());
+    assert!(now.monotonic.as_secs() >= 24, "the search was done in {:?}", now.monotonic);
+    let expected = "* OK Still searching\r\n".repeat(now.monotonic.as_secs() as usize / 12);
+    assert_eq!(said, expected + "* SEARCH\r\ne OK Searched\r\nf OK Nothing done\r\n");
+}
+
 /// Both directions of a client that compresses.
 struct Compressing {
     client: Client,

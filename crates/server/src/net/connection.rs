@@ -202,8 +202,12 @@ impl Driver<'_> {
         loop {
             self.feed();
             let step = self.step().await;
+            let is_silent = self.output.is_empty();
             self.send(&mut stream).await?;
             match step {
+                // A long search writes nothing for a while, and nobody may be left to read what it finds. That the other side only
+                // sends no more is no reason to stop: it may still read.
+                Step::Output if is_silent => stream.check()?,
                 Step::Output => {}
                 // It had no room for everything before the step, and has now.
                 Step::NeedInput { .. } if self.feed() > 0 => {}
