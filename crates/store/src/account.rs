@@ -15,6 +15,7 @@ use platform::Env;
 
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
+use crate::writes::Writes;
 use crate::{MessageWriter, PendingMessage, Reader, View};
 
 /// One user's mail.
@@ -191,10 +192,19 @@ pub struct Expunged {
 }
 
 impl Account {
-    pub(crate) fn new(name: AccountName, env: Env, log: Arc<Log>, message_bytes_max: u64) -> Self {
+    pub(crate) fn new(
+        name: AccountName,
+        env: Env,
+        log: Arc<Log>,
+        message_bytes_max: u64,
+        writes: &Arc<Writes>,
+    ) -> Self {
         let listeners = Arc::new(Listeners::default());
-        let to_call = Arc::clone(&listeners);
-        log.set_listener(Some(Box::new(move |_| to_call.call())));
+        let (to_call, count) = (Arc::clone(&listeners), writes.counter(&log));
+        log.set_listener(Some(Box::new(move |state| {
+            count(state.modseq().0);
+            to_call.call();
+        })));
         let recent = RecentFloors::default();
         Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max }) }
     }
