@@ -146,6 +146,20 @@ fn output_is_made_up_to_its_limit_and_no_further() {
 }
 
 #[test]
+fn commands_before_login_are_short() {
+    let id = |octets: usize| {
+        let (start, end) = ("a ID (\"x\" \"", "\")\r\n");
+        format!("{start}{}{end}", "y".repeat(octets - start.len() - end.len())).into_bytes()
+    };
+    let mut client = Client::new(Settings::default());
+    assert!(text(&client.ask(&id(16_384))).contains("a OK"));
+    assert_eq!(text(&client.ask(&id(16_385))), "a BAD A limit was met (limit line_bytes_max)\r\n");
+    assert!(text(&client.ask(b"a LOGIN ann secret\r\n")).starts_with("a OK"));
+    assert!(text(&client.ask(&id(65_536))).contains("a OK"));
+    assert_eq!(text(&client.ask(&id(65_537))), "a BAD A limit was met (limit line_bytes_max)\r\n");
+}
+
+#[test]
 fn input_is_taken_up_to_its_limit_and_no_further() {
     let mut settings = Settings::default();
     settings.limits.input_bytes_max = 100;
