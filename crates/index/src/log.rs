@@ -42,6 +42,8 @@ pub struct Log {
     writer: Mutex<TailWriter>,
     published: RwLock<Arc<State>>,
     pub(crate) layout: RwLock<Arc<Layout>>,
+    /// Rises with every change of the layout: who has one sees for the price of a load that it is still the newest.
+    pub(crate) layout_version: AtomicU64,
     /// Held by whoever seals, compacts or writes a checkpoint.
     pub(crate) maintenance: Mutex<crate::maintain::Progress>,
     listener: RwLock<Option<Listener>>,
@@ -155,6 +157,7 @@ impl Log {
             settled: Condvar::new(),
             writer: Mutex::new(writer),
             layout: RwLock::new(Arc::new(opened.layout)),
+            layout_version: AtomicU64::new(0),
             maintenance: Mutex::new(opened.progress),
             listener: RwLock::new(None),
             is_damaged,

@@ -211,23 +211,26 @@ impl Driver<'_> {
                 Step::Output => {}
                 // It had no room for everything before the step, and has now.
                 Step::NeedInput { .. } if self.feed() > 0 => {}
-                Step::NeedInput { deadline } => tokio::select! {
-                    // A session that takes nothing (it keeps an answer back) is not given more.
-                    read = stream.read(&mut self.input.bytes), if self.input.rest().is_empty() => {
-                        let octets = read?;
-                        if octets == 0 {
-                            return Ok(());
+                Step::NeedInput { deadline } => {
+                    self.output.rest();
+                    tokio::select! {
+                        // A session that takes nothing (it keeps an answer back) is not given more.
+                        read = stream.read(&mut self.input.bytes), if self.input.rest().is_empty() => {
+                            let octets = read?;
+                            if octets == 0 {
+                                return Ok(());
+                            }
+                            self.server.metrics.bytes_in.inc_by(octets as u64);
+                            self.began = self.server.now().monotonic;
                         }
-                        self.server.metrics.bytes_in.inc_by(octets as u64);
-                        self.began = self.server.now().monotonic;
+                        () = self.wake.notified() => {}
+                        () = at(self.server, deadline) => {}
+                        () = stopping.wait(), if !told_to_stop => {
+                            told_to_stop = true;
+                            self.session.shut_down();
+                        }
                     }
-                    () = self.wake.notified() => {}
-                    () = at(self.server, deadline) => {}
-                    () = stopping.wait(), if !told_to_stop => {
-                        told_to_stop = true;
-                        self.session.shut_down();
-                    }
-                },
+                }
                 Step::StartTls => {
                     // RFC 3207 §6: what was sent in the clear after STARTTLS is not heard.
                     self.input.clear();
