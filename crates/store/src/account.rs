@@ -314,14 +314,7 @@ impl Account {
     /// Expunges the entries with `\Deleted`, of all or of `uids` only.
     pub fn expunge(&self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<Expunged> {
         self.commit(|transaction| {
-            let now = transaction.mailbox(mailbox)?;
-            let is_deleted = |row: &index::Row| row.flags.has(SystemFlag::Deleted);
-            let doomed: UidSet = match uids {
-                _ if now.deleted() == 0 => UidSet::new(),
-                Some(uids) => now.rows_of(uids).map(|(_, row)| row).filter(is_deleted).map(|row| row.uid).collect(),
-                None => now.all_rows().map(|(_, row)| row).filter(is_deleted).map(|row| row.uid).collect(),
-            };
-            let uids = transaction.expunge(mailbox, &doomed)?;
+            let uids = transaction.expunge_deleted(mailbox, uids)?;
             Ok(Expunged { uids, highest_modseq: transaction.mailbox(mailbox)?.highest_modseq() })
         })
     }
