@@ -3,6 +3,7 @@
 use super::{Bench, MAILBOX, Target, say};
 use crate::error::{Error, Result};
 use crate::report::{Goal, Unit};
+use crate::server::Local;
 use crate::wire::{Answer, Connection};
 
 /// SELECT of a mailbox that is in use, at any size.
