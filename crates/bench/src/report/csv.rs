@@ -1,10 +1,10 @@
 //! The figures as comma-separated values (RFC 4180), a line a cell.
 
 use super::findings::Findings;
-use crate::results::{State, Verdict};
+use super::shown;
+use crate::results::Verdict;
 
-const HEADER: &str =
-    "suite,test,size,state,parameters,measure,unit,better,server,count,mean,deviation,median,min,max,verdict,values\r\n";
+const HEADER: &str = "suite,test,size,state,parameters,measure,unit,better,server,count,mean,deviation,median,min,max,verdict,values\r\n";
 
 /// Everything that was measured.
 pub fn text(findings: &Findings) -> String {
@@ -24,7 +24,7 @@ pub fn text(findings: &Findings) -> String {
                 line.suite.clone(),
                 line.test.clone(),
                 line.size.clone(),
-                line.state.map_or("", state).to_string(),
+                line.state.map_or("", shown::state).to_string(),
                 parameters.join(" "),
                 line.measure.clone(),
                 name(&line.unit),
@@ -47,13 +47,6 @@ fn name(value: &impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_string)).unwrap_or_default()
 }
 
-fn state(state: State) -> &'static str {
-    match state {
-        State::Cold => "cold",
-        State::Warm => "warm",
-    }
-}
-
 /// One word, then what happened.
 pub fn verdict(verdict: &Verdict) -> String {
     match verdict {
@@ -66,7 +59,11 @@ pub fn verdict(verdict: &Verdict) -> String {
 
 /// RFC 4180 §2, 5 to 7.
 fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\r', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_string() }
+    if field.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_string()
+    }
 }
 
 #[cfg(test)]

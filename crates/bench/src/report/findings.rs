@@ -1,7 +1,9 @@
 //! The records of a run, grouped: one line a test, one cell a server.
 
 use super::statistics::{Statistics, geometric_mean};
-use crate::results::{Better, Key, LIMIT, Limit, Note, Problem, Record, RunInfo, Sample, ServerInfo, State, Unit, Verdict};
+use crate::results::{
+    Better, Key, LIMIT, Limit, Note, Problem, Record, RunInfo, Sample, ServerInfo, State, Unit, Verdict,
+};
 use std::collections::BTreeMap;
 
 /// Everything that a report shows.
@@ -160,8 +162,7 @@ impl Findings {
     }
 
     fn standing(&self, suite: &str, name: &str) -> Option<Standing> {
-        let mut standing =
-            Standing { name: name.into(), tests: 0, first: 0, wrong: 0, failed: 0, times_best: None };
+        let mut standing = Standing { name: name.into(), tests: 0, first: 0, wrong: 0, failed: 0, times_best: None };
         let mut ratios = Vec::new();
         let mut there = false;
         for line in self.deciding(suite) {

@@ -22,7 +22,9 @@ const SCRIPT: &str = include_str!("html/script.js");
 pub fn page(findings: &Findings) -> String {
     let sizes = suite_sizes(findings);
     let title = "Mail servers, side by side";
-    let mut body = format!("<header><h1>{title}</h1><button id=\"theme\" type=\"button\">Dark / light</button></header>\n<main>\n");
+    let mut body = format!(
+        "<header><h1>{title}</h1><button id=\"theme\" type=\"button\">Dark / light</button></header>\n<main>\n"
+    );
     body.push_str(&lead(findings, &sizes));
     body.push_str(&summary::section(findings));
     for name in findings.suites() {
@@ -43,17 +45,18 @@ pub fn page(findings: &Findings) -> String {
 fn lead(findings: &Findings, sizes: &[&str]) -> String {
     let run = &findings.run;
     let mut text = format!(
-        "<p class=\"lead\">{} servers, {} suites{}, each test {} times, on {}. {} to {}.</p>\n",
+        "<p class=\"lead\">{} servers, {} suites{}, each test {} times. {} to {}.</p>\n",
         findings.servers.len(),
         findings.suites().len(),
         if sizes.is_empty() { String::new() } else { format!(", mailboxes {}", escaped(&sizes.join(", "))) },
         run.repeat,
-        escaped(&shown::instant(run.began)),
         shown::instant(run.began),
         findings.ended.map_or("not finished".to_string(), shown::instant),
     );
     if run.quick {
-        text.push_str("<p class=\"warning\">This was a trial of the benchmark itself (--quick): its figures mean nothing.</p>\n");
+        text.push_str(
+            "<p class=\"warning\">This was a trial of the benchmark itself (--quick): its figures mean nothing.</p>\n",
+        );
     }
     if findings.ended.is_none() {
         text.push_str("<p class=\"warning\">The run was cut short: these are the results until then.</p>\n");
@@ -138,7 +141,10 @@ fn repeat(findings: &Findings) -> String {
         let who: Vec<&str> = [suite, server].into_iter().filter(|word| !word.is_empty()).collect();
         escaped(&if who.is_empty() { said.to_string() } else { format!("{}: {said}", who.join(", ")) })
     };
-    list("How things were done", findings.notes.iter().map(|note| about(&note.server, &note.suite, &note.text)).collect());
+    list(
+        "How things were done",
+        findings.notes.iter().map(|note| about(&note.server, &note.suite, &note.text)).collect(),
+    );
     list("What went wrong", findings.problems.iter().map(|one| about(&one.server, &one.suite, &one.text)).collect());
     text.push_str("</section>\n");
     text

@@ -1,6 +1,6 @@
 //! Figures as a person reads them: three digits that mean something, and a unit.
 
-use crate::results::Unit;
+use crate::results::{State, Unit};
 
 /// The value with its unit.
 pub fn value(value: f64, unit: Unit) -> String {
@@ -25,7 +25,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
 /// Three digits, thousands apart.
 pub fn digits(value: f64) -> String {
     let places = match value.abs() {
-        zero if zero == 0.0 => 0,
+        0.0 => 0,
         small if small < 10.0 => 2,
         middle if middle < 100.0 => 1,
         _ => 0,
@@ -58,6 +58,14 @@ pub fn measure(name: &str) -> String {
         other => return other.replace('_', " "),
     };
     text.to_string()
+}
+
+/// One word.
+pub fn state(state: State) -> &'static str {
+    match state {
+        State::Cold => "cold",
+        State::Warm => "warm",
+    }
 }
 
 /// An instant as RFC 3339 writes it, in UTC.

@@ -6,7 +6,7 @@ use super::text::escaped;
 use crate::report::csv::verdict;
 use crate::report::findings::{Cell, Findings, Line};
 use crate::report::shown;
-use crate::results::{LIMIT, State, Verdict};
+use crate::results::{LIMIT, Verdict};
 use crate::suite::Suite;
 
 /// The whole part.
@@ -20,61 +20,55 @@ pub fn section(findings: &Findings, suite: &str, about: Option<&dyn Suite>) -> S
         .collect();
     let mut text = format!("<section id=\"{0}\"><h2>{0}</h2>\n", escaped(suite));
     if let Some(about) = about {
-        text.push_str(&format!("<p>{}</p>\n<p class=\"quiet\">Source: {}</p>\n", escaped(about.about()), escaped(about.source())));
+        text.push_str(&format!(
+            "<p>{}</p>\n<p class=\"quiet\">Source: {}</p>\n",
+            escaped(about.about()),
+            escaped(about.source())
+        ));
     }
     text.push_str(&legend::legend(&findings.names, &names));
-    for group in groups(&lines) {
-        if let Some(title) = group.title() {
-            text.push_str(&format!("<h3>{}</h3>\n", escaped(&title)));
-        }
+    for group in groups(&lines, |line| (line.size.clone(), line.measure.clone())) {
+        text.push_str(&format!("<h3>{}</h3>\n", escaped(&title(&group))));
+        let states = groups(&group, |line| line.state);
         text.push_str("<div class=\"plots\">\n");
-        if group.lines.iter().any(|line| line.decides()) {
-            for figure in plot::figures(findings, &names, &group.lines) {
-                text.push_str(&figure);
-            }
+        for lines in states.iter().filter(|lines| lines.iter().any(|line| line.decides())) {
+            text.extend(plot::figures(findings, &names, lines));
         }
         text.push_str("</div>\n");
-        text.push_str(&table(findings, &names, &group.lines));
+        for lines in states {
+            text.push_str(&table(findings, &names, &lines));
+        }
     }
     text.push_str(&faults(&lines));
     text.push_str("</section>\n");
     text
 }
 
-/// Lines that stand in one table: the same size, state and measure.
-struct Group<'f> {
-    lines: Vec<&'f Line>,
+/// What was counted, and at which size.
+fn title(lines: &[&Line]) -> String {
+    let Some(line) = lines.first() else { return String::new() };
+    let measure = shown::measure(&line.measure);
+    if line.size.is_empty() { measure } else { format!("{measure}, {}", line.size) }
 }
 
-impl Group<'_> {
-    fn title(&self) -> Option<String> {
-        let line = self.lines.first()?;
-        let state = line.state.map(|state| match state {
-            State::Cold => "cold".to_string(),
-            State::Warm => "warm".to_string(),
-        });
-        let size = (!line.size.is_empty()).then(|| line.size.clone());
-        let parts: Vec<String> = [Some(shown::measure(&line.measure)), size, state].into_iter().flatten().collect();
-        Some(parts.join(", "))
-    }
-}
-
-fn groups<'f>(lines: &[&'f Line]) -> Vec<Group<'f>> {
-    let mut groups: Vec<Group<'f>> = Vec::new();
+/// The lines that have a key in common, in the order in which the keys first came.
+fn groups<'f, K: PartialEq>(lines: &[&'f Line], key: impl Fn(&Line) -> K) -> Vec<Vec<&'f Line>> {
+    let mut groups: Vec<(K, Vec<&'f Line>)> = Vec::new();
     for line in lines {
-        let same = |other: &&Line| other.size == line.size && other.state == line.state && other.measure == line.measure;
-        match groups.iter_mut().find(|group| group.lines.first().is_some_and(same)) {
-            Some(group) => group.lines.push(line),
-            None => groups.push(Group { lines: vec![line] }),
+        let key = key(line);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(line),
+            None => groups.push((key, vec![line])),
         }
     }
-    groups
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Mean and standard deviation as in the papers, the median below; the best in bold.
 fn table(findings: &Findings, names: &[&str], lines: &[&Line]) -> String {
     let limited = lines.iter().any(|line| line.cells.contains_key(LIMIT));
-    let mut text = String::from("<div class=\"wide\"><table>\n<tr><th>Test</th>");
+    let state = lines.first().and_then(|line| line.state).map_or("", shown::state);
+    let mut text = format!("<div class=\"wide\"><table>\n<tr><th>Test {state}</th>");
     for name in names {
         text.push_str(&format!("<th>{}{}</th>", legend::mark(&findings.names, name), escaped(name)));
     }
@@ -120,7 +114,8 @@ fn field(line: &Line, name: &str, cell: &Cell) -> String {
         };
         let class = if word == "not offered" { "quiet" } else { "fault" };
         let space = if inside.is_empty() { "" } else { "<br>" };
-        inside.push_str(&format!("{space}<span class=\"{class}\" title=\"{}\">{word}</span>", escaped(&verdict(fault))));
+        inside
+            .push_str(&format!("{space}<span class=\"{class}\" title=\"{}\">{word}</span>", escaped(&verdict(fault))));
     }
     format!("<td class=\"number\">{inside}</td>")
 }
@@ -146,7 +141,11 @@ fn faults(lines: &[&Line]) -> String {
     }
     let mut text = String::from("<h3>Wrong answers and failures</h3>\n<ul>\n");
     for (what, places) in items {
-        text.push_str(&format!("<li>{} <span class=\"quiet\">({})</span></li>\n", escaped(&what), escaped(&places.join("; "))));
+        text.push_str(&format!(
+            "<li>{} <span class=\"quiet\">({})</span></li>\n",
+            escaped(&what),
+            escaped(&places.join("; "))
+        ));
     }
     text.push_str("</ul>\n");
     text

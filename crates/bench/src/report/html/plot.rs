@@ -74,12 +74,18 @@ fn marks(findings: &Findings, names: &[&str], lines: &[&Line]) -> Option<String>
     let mut inside = String::new();
     let mut top = 4.0;
     for line in lines {
-        let shown: Vec<&&str> = names.iter().filter(|name| line.cells.get(**name).is_some_and(|cell| !cell.values.is_empty())).collect();
+        let shown: Vec<&&str> =
+            names.iter().filter(|name| line.cells.get(**name).is_some_and(|cell| !cell.values.is_empty())).collect();
         if shown.is_empty() {
             continue;
         }
         let bottom = top + LABEL + LANE * shown.len() as f64;
-        let _ = writeln!(inside, "<text class=\"label\" x=\"{LEFT}\" y=\"{:.1}\">{}</text>", top + 13.0, escaped(&line.label()));
+        let _ = writeln!(
+            inside,
+            "<text class=\"label\" x=\"{LEFT}\" y=\"{:.1}\">{}</text>",
+            top + 13.0,
+            escaped(&line.label())
+        );
         if let Some(limit) = line.cells.get(LIMIT).and_then(Cell::statistics) {
             let x = scale.at(limit.median);
             let said = format!("limit: {}", shown::value(limit.median, line.unit));
@@ -98,8 +104,9 @@ fn marks(findings: &Findings, names: &[&str], lines: &[&Line]) -> Option<String>
         top = bottom + 4.0;
     }
     let mut text = format!(
-        "<figure><figcaption>{}, logarithmic; {}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">\n",
+        "<figure><figcaption>{}{}, logarithmic; {}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">\n",
         escaped(&shown::measure(&first.measure)),
+        first.state.map_or(String::new(), |state| format!(", {}", shown::state(state))),
         way(first.better),
         top + AXIS,
         escaped(&shown::measure(&first.measure)),
@@ -152,7 +159,11 @@ fn mark(findings: &Findings, line: &Line, name: &str, cell: &Cell, scale: &Scale
     let _ = write!(text, "<path class=\"lead\" d=\"M{LEFT} {y:.1}H{x:.1}\"/>");
     if found.count > 1 {
         let (low, high) = (scale.at(found.mean - found.deviation), scale.at(found.mean + found.deviation));
-        let _ = write!(text, "<path class=\"error\" d=\"M{low:.1} {y:.1}H{high:.1}M{low:.1} {0:.1}v6M{high:.1} {0:.1}v6\"/>", y - 3.0);
+        let _ = write!(
+            text,
+            "<path class=\"error\" d=\"M{low:.1} {y:.1}H{high:.1}M{low:.1} {0:.1}v6M{high:.1} {0:.1}v6\"/>",
+            y - 3.0
+        );
     }
     let hollow = if cell.faults.is_empty() { "" } else { " class=\"wrong\"" };
     let _ = writeln!(text, "<path{hollow} transform=\"translate({x:.1} {y:.1})\" d=\"{}\"/></g>", legend::shape(place));
@@ -211,7 +222,11 @@ fn curve(findings: &Findings, names: &[&str], family: &[&Line]) -> Option<String
     }
     for count in family.iter().filter_map(|line| along(line)) {
         let x = horizontal.at(count);
-        let _ = writeln!(text, "<text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{count}</text>", bottom + 18.0);
+        let _ = writeln!(
+            text,
+            "<text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{count}</text>",
+            bottom + 18.0
+        );
     }
     let points = |name: &str| -> Vec<(f64, f64, &Line)> {
         let mut points: Vec<(f64, f64, &Line)> = family
@@ -230,7 +245,11 @@ fn curve(findings: &Findings, names: &[&str], family: &[&Line]) -> Option<String
     };
     let limit = points(LIMIT);
     if !limit.is_empty() {
-        let _ = writeln!(text, "<path class=\"limit\" d=\"{}\" data-say=\"limit\"><title>limit</title></path>", path(&limit));
+        let _ = writeln!(
+            text,
+            "<path class=\"limit\" d=\"{}\" data-say=\"limit\"><title>limit</title></path>",
+            path(&limit)
+        );
     }
     for name in names {
         let points = points(name);
@@ -245,7 +264,8 @@ fn curve(findings: &Findings, names: &[&str], family: &[&Line]) -> Option<String
             let hollow = if cell.faults.is_empty() { "" } else { " class=\"wrong\"" };
             let mut bar = String::new();
             if let Some(found) = cell.statistics().filter(|found| found.count > 1) {
-                let (low, high) = (vertical.at(found.mean - found.deviation), vertical.at(found.mean + found.deviation));
+                let (low, high) =
+                    (vertical.at(found.mean - found.deviation), vertical.at(found.mean + found.deviation));
                 let _ = write!(bar, "<path class=\"error\" d=\"M{x:.1} {low:.1}V{high:.1}\"/>");
             }
             let _ = writeln!(

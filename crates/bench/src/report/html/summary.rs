@@ -38,7 +38,9 @@ pub fn section(findings: &Findings) -> String {
 
 fn cell(standing: &Standing) -> String {
     let mut text = match standing.times_best {
-        Some(ratio) => format!("{} <span class=\"quiet\">({} of {})</span>", digits(ratio), standing.first, standing.tests),
+        Some(ratio) => {
+            format!("{} <span class=\"quiet\">({} of {})</span>", digits(ratio), standing.first, standing.tests)
+        }
         None => "–".to_string(),
     };
     if standing.wrong > 0 {
@@ -87,7 +89,9 @@ mod tests {
         let standings = [standing("a<b", 3, Some(1.0)), standing("c", 1, Some(2.5))];
         assert_eq!(
             sentence("s", &standings, 4).as_deref(),
-            Some("<strong>s</strong>: a&lt;b was the fastest in 3 of 4 tests; the next, c, took 2.50 times as long on the whole.")
+            Some(
+                "<strong>s</strong>: a&lt;b was the fastest in 3 of 4 tests; the next, c, took 2.50 times as long on the whole."
+            )
         );
         assert_eq!(sentence("s", &[standing("a", 0, None)], 4), None);
         assert_eq!(sentence("s", &[], 0), None);
