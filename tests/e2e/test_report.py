@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 import support
 from support import Case
@@ -130,6 +131,22 @@ class Report(Case):
             keep = os.environ.get("MAILYARD_SCREENSHOTS")
             if keep:
                 shutil.copy(picture, pathlib.Path(keep) / picture.name)
+
+    def test_pictures_that_stand_alone(self):
+        self.report(made_up(5))
+        pictures = sorted(self.folder.glob("plot-*.svg"))
+        self.assertEqual(len(pictures), 5)
+        for picture in pictures:
+            root = xml.etree.ElementTree.parse(picture).getroot()
+            self.assertEqual(root.tag, "{http://www.w3.org/2000/svg}svg")
+            words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+            self.assertTrue(set(SERVERS) <= set(words))
+        shot = self.folder / "plot.png"
+        self.browser("--window-size=560,900", f"--screenshot={shot}", pictures[0].as_uri())
+        self.assertGreater(shot.stat().st_size, 15_000)
+        keep = os.environ.get("MAILYARD_SCREENSHOTS")
+        if keep:
+            shutil.copy(shot, pathlib.Path(keep) / shot.name)
 
     def test_the_same_figures_in_every_form(self):
         page = self.report(made_up(3))

@@ -19,14 +19,16 @@ use crate::error::{Doing, Result};
 use crate::results;
 use std::path::{Path, PathBuf};
 
-/// Reads the results in a folder and writes `report.html`, `report.csv` and `report.json` beside them; gives their paths.
+/// Reads the results in a folder and writes `report.html`, `report.csv`, `report.json` and every plot as an SVG beside them; gives
+/// their paths.
 pub fn write(folder: &Path) -> Result<Vec<PathBuf>> {
     let findings = Findings::new(results::read(folder)?);
-    let files = [
-        ("report.html", html::page(&findings)),
-        ("report.csv", csv::text(&findings)),
-        ("report.json", json::text(&findings)),
+    let mut files = vec![
+        ("report.html".to_string(), html::page(&findings)),
+        ("report.csv".to_string(), csv::text(&findings)),
+        ("report.json".to_string(), json::text(&findings)),
     ];
+    files.extend(html::pictures(&findings));
     let mut written = Vec::new();
     for (name, text) in files {
         let path = folder.join(name);

@@ -41,6 +41,17 @@ pub fn page(findings: &Findings) -> String {
     )
 }
 
+/// Every plot as a picture that stands alone: the name of its file, and its text.
+pub fn pictures(findings: &Findings) -> Vec<(String, String)> {
+    let mut pictures = Vec::new();
+    for suite in findings.suites() {
+        for (number, text) in part::pictures(findings, suite).into_iter().enumerate() {
+            pictures.push((format!("plot-{suite}-{}.svg", number + 1), text));
+        }
+    }
+    pictures
+}
+
 /// What was run, in one paragraph, and whether it may be trusted.
 fn lead(findings: &Findings, sizes: &[&str]) -> String {
     let run = &findings.run;

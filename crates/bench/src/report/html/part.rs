@@ -12,12 +12,7 @@ use crate::suite::Suite;
 /// The whole part.
 pub fn section(findings: &Findings, suite: &str, about: Option<&dyn Suite>) -> String {
     let lines: Vec<&Line> = findings.lines.iter().filter(|line| line.suite == suite).collect();
-    let names: Vec<&str> = findings
-        .names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| lines.iter().any(|line| line.cells.contains_key(*name)))
-        .collect();
+    let names = taking_part(findings, &lines);
     let mut text = format!("<section id=\"{0}\"><h2>{0}</h2>\n", escaped(suite));
     if let Some(about) = about {
         text.push_str(&format!(
@@ -32,7 +27,7 @@ pub fn section(findings: &Findings, suite: &str, about: Option<&dyn Suite>) -> S
         let states = groups(&group, |line| line.state);
         text.push_str("<div class=\"plots\">\n");
         for lines in states.iter().filter(|lines| lines.iter().any(|line| line.decides())) {
-            text.extend(plot::figures(findings, &names, lines));
+            text.extend(plot::figures(findings, &names, lines).iter().map(plot::Plot::figure));
         }
         text.push_str("</div>\n");
         for lines in states {
@@ -42,6 +37,21 @@ pub fn section(findings: &Findings, suite: &str, about: Option<&dyn Suite>) -> S
     text.push_str(&faults(&lines));
     text.push_str("</section>\n");
     text
+}
+
+/// The plots of a suite as pictures that stand alone.
+pub fn pictures(findings: &Findings, suite: &str) -> Vec<String> {
+    let lines: Vec<&Line> = findings.deciding(suite).collect();
+    let names = taking_part(findings, &lines);
+    let groups = groups(&lines, |line| (line.size.clone(), line.measure.clone(), line.state));
+    let plots = groups.iter().flat_map(|lines| plot::figures(findings, &names, lines));
+    plots.map(|plot| plot.picture(findings, &names)).collect()
+}
+
+/// Everyone who has a cell in one of the lines.
+fn taking_part<'f>(findings: &'f Findings, lines: &[&Line]) -> Vec<&'f str> {
+    let names = findings.names.iter().map(String::as_str);
+    names.filter(|name| lines.iter().any(|line| line.cells.contains_key(*name))).collect()
 }
 
 /// What was counted, and at which size.

@@ -20,11 +20,60 @@ const AXIS: f64 = 34.0;
 /// A parameter with so many numeric values or more makes a curve.
 const CURVE_POINTS: usize = 3;
 const CURVE_HEIGHT: f64 = 300.0;
+/// Names side by side in a picture that stands alone.
+const LEGEND_COLUMNS: usize = 4;
+const LEGEND_ROW: f64 = 18.0;
 /// The parameter that curves run over.
 const ALONG: &str = "connections";
 
+/// One plot.
+pub struct Plot {
+    caption: String,
+    height: f64,
+    inside: String,
+}
+
+impl Plot {
+    /// For the page.
+    pub fn figure(&self) -> String {
+        let caption = escaped(&self.caption);
+        format!(
+            "<figure><figcaption>{caption}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{caption}\">\n{}</svg></figure>\n",
+            self.height, self.inside
+        )
+    }
+
+    /// A picture that stands alone, with its caption and the names of the marks.
+    pub fn picture(&self, findings: &Findings, names: &[&str]) -> String {
+        let rows = names.len().div_ceil(LEGEND_COLUMNS);
+        let head = 26.0 + LEGEND_ROW * rows as f64;
+        let mut legend = format!("<text class=\"label\" x=\"{LEFT}\" y=\"18\">{}</text>\n", escaped(&self.caption));
+        for (number, name) in names.iter().enumerate() {
+            let x = LEFT + 8.0 + (number % LEGEND_COLUMNS) as f64 * (WIDTH / LEGEND_COLUMNS as f64);
+            let y = 34.0 + LEGEND_ROW * (number / LEGEND_COLUMNS) as f64;
+            let place = legend::place(&findings.names, name);
+            let _ = writeln!(
+                legend,
+                "<path class=\"s{place}\" transform=\"translate({x:.1} {y:.1})\" d=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                legend::shape(place),
+                x + 10.0,
+                y + 4.0,
+                escaped(name)
+            );
+        }
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {:.0}\" width=\"{WIDTH}\">\n<style>\n{}{}</style>\n\
+             <rect class=\"back\" width=\"100%\" height=\"100%\"/>\n{legend}<g transform=\"translate(0 {head})\">\n{}</g>\n</svg>\n",
+            self.height + head,
+            super::STYLE,
+            legend::colours(&findings.names),
+            self.inside
+        )
+    }
+}
+
 /// Plots of lines that have unit and measure in common: curves where there is something to run over, marks for the rest.
-pub fn figures(findings: &Findings, names: &[&str], lines: &[&Line]) -> Vec<String> {
+pub fn figures(findings: &Findings, names: &[&str], lines: &[&Line]) -> Vec<Plot> {
     let mut figures = Vec::new();
     let mut rest: Vec<&Line> = Vec::new();
     let mut families: Vec<Vec<&Line>> = Vec::new();
@@ -67,7 +116,7 @@ fn way(better: Better) -> &'static str {
 }
 
 /// One row a test, in it one lane a server.
-fn marks(findings: &Findings, names: &[&str], lines: &[&Line]) -> Option<String> {
+fn marks(findings: &Findings, names: &[&str], lines: &[&Line]) -> Option<Plot> {
     let first = lines.first()?;
     let values = lines.iter().flat_map(|line| line.cells.values()).filter_map(Cell::statistics);
     let scale = Scale::over(values.map(|found| found.median), LEFT + 6.0, RIGHT - 6.0)?;
@@ -103,14 +152,11 @@ fn marks(findings: &Findings, names: &[&str], lines: &[&Line]) -> Option<String>
         }
         top = bottom + 4.0;
     }
-    let mut text = format!(
-        "<figure><figcaption>{}{}, logarithmic; {}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{}\">\n",
-        escaped(&shown::measure(&first.measure)),
-        first.state.map_or(String::new(), |state| format!(", {}", shown::state(state))),
-        way(first.better),
-        top + AXIS,
-        escaped(&shown::measure(&first.measure)),
-    );
+    let measure = shown::measure(&first.measure);
+    let state = first.state.map_or(String::new(), |state| format!(", {}", shown::state(state)));
+    let size = if first.size.is_empty() { String::new() } else { format!(", {}", first.size) };
+    let caption = format!("{measure}{size}{state}, logarithmic; {}", way(first.better));
+    let mut text = String::new();
     for tick in scale.ticks() {
         let x = scale.at(tick);
         let _ = writeln!(text, "<path class=\"grid\" d=\"M{x:.1} 4V{top:.1}\"/>");
@@ -123,8 +169,7 @@ fn marks(findings: &Findings, names: &[&str], lines: &[&Line]) -> Option<String>
         );
     }
     text.push_str(&inside);
-    text.push_str("</svg></figure>\n");
-    Some(text)
+    Some(Plot { caption, height: top + AXIS, inside: text })
 }
 
 /// Labels at the ends of the axis stay inside the picture.
@@ -196,18 +241,14 @@ fn said(line: &Line, name: &str, cell: &Cell) -> String {
 }
 
 /// One curve a server, over the parameter.
-fn curve(findings: &Findings, names: &[&str], family: &[&Line]) -> Option<String> {
+fn curve(findings: &Findings, names: &[&str], family: &[&Line]) -> Option<Plot> {
     let first = family.first()?;
     let values = family.iter().flat_map(|line| line.cells.values()).filter_map(Cell::statistics);
     let vertical = Scale::over(values.map(|found| found.median), CURVE_HEIGHT - AXIS, 14.0)?;
     let horizontal = Scale::over(family.iter().filter_map(|line| along(line)), LEFT + 58.0, RIGHT - 14.0)?;
-    let mut text = format!(
-        "<figure><figcaption>{}: {} by {ALONG}; {}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {CURVE_HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
-        escaped(&caption(first)),
-        escaped(&shown::measure(&first.measure).to_lowercase()),
-        way(first.better),
-        escaped(&caption(first)),
-    );
+    let measure = shown::measure(&first.measure).to_lowercase();
+    let caption = format!("{}: {measure} by {ALONG}; {}", caption(first), way(first.better));
+    let mut text = String::new();
     let (left, bottom) = (LEFT + 52.0, CURVE_HEIGHT - AXIS + 6.0);
     for tick in vertical.ticks() {
         let y = vertical.at(tick);
@@ -275,8 +316,7 @@ fn curve(findings: &Findings, names: &[&str], family: &[&Line]) -> Option<String
             );
         }
     }
-    text.push_str("</svg></figure>\n");
-    Some(text)
+    Some(Plot { caption, height: CURVE_HEIGHT, inside: text })
 }
 
 /// The test and its parameters, but for the one that the curve runs over.
