@@ -2,9 +2,11 @@
 //!
 //! Each does the work that no server can avoid (move these bytes, sync this often) and nothing else.
 
+mod machine;
 mod replay;
 mod sync;
 
+pub use machine::machine;
 pub use replay::Replay;
 pub use sync::{Prefill, group_commit, single_syncs};
 

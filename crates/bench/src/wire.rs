@@ -27,6 +27,7 @@ pub struct Connection {
     stream: TcpStream,
     scanner: Scanner,
     recording: Option<File>,
+    greeting: String,
 }
 
 impl Connection {
@@ -38,21 +39,33 @@ impl Connection {
         if !greeting.starts_with("* OK") && !greeting.starts_with("* PREAUTH") {
             return Err(Error::new(format!("{address}: greeted with {greeting:?}")));
         }
+        connection.greeting = greeting;
         Ok(connection)
+    }
+
+    /// The server's first line.
+    pub fn greeting(&self) -> &str {
+        &self.greeting
     }
 
     /// Connects and logs in.
     pub fn login(address: &Address) -> Result<Connection> {
         let mut connection = Connection::open(address)?;
-        connection.command(&format!("LOGIN {} {}", quoted(&address.user), quoted(&address.password)))?;
+        connection.authenticate(address)?;
         Ok(connection)
+    }
+
+    /// Logs in with the address' user and password; the error does not repeat the password.
+    pub fn authenticate(&mut self, address: &Address) -> Result<()> {
+        let login = format!("{TAG} LOGIN {} {}\r\n", quoted(&address.user), quoted(&address.password));
+        self.send(login.as_bytes(), 1).doing(format!("{address}: LOGIN")).map(drop)
     }
 
     /// A connection that is open already and sends no greeting.
     pub fn over(stream: TcpStream) -> Result<Connection> {
         stream.set_nodelay(true).doing("connection")?;
         stream.set_read_timeout(Some(SILENCE_MAX)).doing("connection")?;
-        Ok(Connection { stream, scanner: Scanner::new(), recording: None })
+        Ok(Connection { stream, scanner: Scanner::new(), recording: None, greeting: String::new() })
     }
 
     /// Sends one command (without tag and line end) and reads its answer; an error unless that is OK.
