@@ -96,7 +96,7 @@ fn corpus(args: &CorpusArgs) -> Result<()> {
 fn list_peers() -> Result<()> {
     let mailyard = beside().unwrap_or_default();
     for peer in &peers::PEERS {
-        let state = peers::installed(peer, &mailyard).unwrap_or_else(|missing| missing);
+        let state = peer.installed(&mailyard, &peers::default_unpacked()).unwrap_or_else(|missing| missing);
         println!("{:<20} {:<40} {state}", peer.name, peer.about);
     }
     Ok(())
