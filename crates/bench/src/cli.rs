@@ -26,6 +26,11 @@ enum Command {
     Run(run::RunArgs),
     /// Lists the servers that can be started for a run, and what is missing for the others.
     Peers,
+    /// Writes the report of a run beside its results: a page for a browser, CSV, JSON.
+    Report {
+        /// The folder that was given to `run --out`.
+        folder: PathBuf,
+    },
     /// Measures Mailyard's operations, each beside the physical limit of the same work.
     Limits(limits::LimitsArgs),
 }
@@ -73,6 +78,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::proc
         Command::Corpus(args) => corpus(&args),
         Command::Run(args) => run::run(&args),
         Command::Peers => list_peers(),
+        Command::Report { folder } => write_report(&folder),
         Command::Limits(args) => limits::measure(&args),
     };
     if let Err(error) = done {
@@ -90,6 +96,13 @@ fn corpus(args: &CorpusArgs) -> Result<()> {
     };
     let written = corpus::make(&args.mail.from, size, args.mail.seed, &args.output)?;
     println!("{} messages, {} bytes in {}", written.messages, written.bytes, args.output.display());
+    Ok(())
+}
+
+fn write_report(folder: &std::path::Path) -> Result<()> {
+    for path in crate::report::write(folder)? {
+        println!("{}", path.display());
+    }
     Ok(())
 }
 
