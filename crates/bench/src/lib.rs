@@ -7,6 +7,7 @@ mod cli;
 pub mod cold;
 pub mod corpus;
 pub mod error;
+pub mod interrupt;
 pub mod limits;
 pub mod mbox;
 pub mod progress;
@@ -16,6 +17,7 @@ pub mod results;
 pub mod run;
 pub mod server;
 pub mod suite;
+pub mod usage;
 pub mod wire;
 pub mod workload;
 
