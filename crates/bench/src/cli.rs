@@ -109,7 +109,7 @@ fn write_report(folder: &std::path::Path) -> Result<()> {
 fn list_peers() -> Result<()> {
     let mailyard = beside().unwrap_or_default();
     for peer in &peers::PEERS {
-        let state = peers::installed(peer, &mailyard).unwrap_or_else(|missing| missing);
+        let state = peer.installed(&mailyard, &peers::default_unpacked()).unwrap_or_else(|missing| missing);
         println!("{:<20} {:<40} {state}", peer.name, peer.about);
     }
     Ok(())

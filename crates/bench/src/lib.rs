@@ -8,6 +8,7 @@ pub mod cold;
 pub mod corpus;
 pub mod error;
 pub mod fill;
+pub mod interrupt;
 pub mod limits;
 pub mod mbox;
 pub mod progress;
@@ -17,6 +18,7 @@ pub mod results;
 pub mod run;
 pub mod server;
 pub mod suite;
+pub mod usage;
 pub mod wire;
 pub mod workload;
 

@@ -93,7 +93,8 @@ fn warm(contestant: &mut Contestant, tools: &mut Tools, oracle: &Oracle, chosen:
 fn copied(address: &Address, oracle: &Oracle) -> Result<()> {
     let mut connection = opened(address, MAILBOX, oracle.messages)?;
     connection.renew(COPY)?;
-    connection.command(&format!("COPY 1:* {COPY}")).doing("copying").map(drop)
+    let copy = format!("COPY 1:* {}", connection.mailbox(COPY));
+    connection.command(&copy).doing("copying").map(drop)
 }
 
 /// One STORE, or a few sent together when the numbers do not fit one command line.
