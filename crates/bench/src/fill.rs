@@ -13,8 +13,8 @@ const BATCH_MESSAGES: usize = 200;
 /// A batch ends after so many bytes, whatever the number of messages.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// The internal date of messages without a `Date` that can be read: 2003-10-26T00:00:00Z.
-const DATE_ELSE: i64 = 1_067_126_400;
+/// The day of messages without a `Date` that can be read: 2003-10-26, in days since 1970-01-01.
+const DAY_ELSE: i64 = 12_351;
 
 /// What was filled in.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub struct Filled {
     pub how: &'static str,
 }
 
-/// Makes the mailbox anew and appends every message of an mbox file; its internal date is [`internal_date`].
+/// Makes the mailbox anew and appends every message of an mbox file; its internal date is noon of [`internal_day`], in UTC.
 pub fn fill(address: &Address, mailbox: &str, mail: &Path) -> Result<Filled> {
     let mut connection = Connection::login(address)?;
     let offered = connection.capabilities()?;
@@ -54,7 +54,7 @@ pub fn fill(address: &Address, mailbox: &str, mail: &Path) -> Result<Filled> {
         messages += 1;
         bytes += message.len() as u64;
         in_batch += message.len();
-        let date = append_date(internal_date(&message));
+        let date = append_date(internal_day(&message));
         batch.push((message, date));
         if batch.len() == BATCH_MESSAGES || in_batch >= BATCH_BYTES {
             in_batch = 0;
@@ -68,9 +68,9 @@ pub fn fill(address: &Address, mailbox: &str, mail: &Path) -> Result<Filled> {
     Ok(Filled { messages, bytes, took: began.elapsed(), how })
 }
 
-/// The internal date that a message is given, in seconds since 1970-01-01T00:00:00Z: that of its `Date`. Since all servers get the
-/// same, searching by it has one right answer.
-pub fn internal_date(message: &[u8]) -> i64 {
+/// The day of the internal date that a message is given, in days since 1970-01-01: that of its `Date`. All servers get the same, and
+/// noon in UTC is the same day nearly everywhere, whatever zone a server keeps its dates in: searching by it has one right answer.
+pub fn internal_day(message: &[u8]) -> i64 {
     let parser = MessageParser::new().header_date("Date").default_header_ignore();
     let parsed = parser.parse_headers(message);
     let date = parsed.as_ref().and_then(|parsed| match parsed.header("Date") {
@@ -78,8 +78,8 @@ pub fn internal_date(message: &[u8]) -> i64 {
         _ => None,
     });
     match date {
-        Some(date) if plausible(date) => date.to_timestamp(),
-        _ => DATE_ELSE,
+        Some(date) if plausible(date) => date.to_timestamp().div_euclid(DAY_SECONDS),
+        _ => DAY_ELSE,
     }
 }
 
@@ -88,11 +88,10 @@ pub fn plausible(date: &DateTime) -> bool {
     date.is_valid() && (1971..=2036).contains(&date.year)
 }
 
-/// RFC 9051 §9 date-time, in UTC.
-fn append_date(seconds: i64) -> String {
-    let date = DateTime::from_timestamp(seconds);
-    let DateTime { year, day, hour, minute, second, .. } = date;
-    format!("{day:2}-{}-{year:04} {hour:02}:{minute:02}:{second:02} +0000", month(date.month))
+/// RFC 9051 §9 date-time, at noon.
+fn append_date(day: i64) -> String {
+    let date = DateTime::from_timestamp(day * DAY_SECONDS);
+    format!("{:2}-{}-{:04} 12:00:00 +0000", date.day, month(date.month), date.year)
 }
 
 /// RFC 9051 §9 date, of a day since 1970-01-01.
@@ -112,18 +111,18 @@ fn month(number: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{DATE_ELSE, append_date, internal_date, search_date};
+    use super::{DAY_ELSE, append_date, internal_day, search_date};
 
     #[test]
     fn dates() {
-        assert_eq!(append_date(0), " 1-Jan-1970 00:00:00 +0000");
-        assert_eq!(append_date(DATE_ELSE), "26-Oct-2003 00:00:00 +0000");
-        assert_eq!(search_date(12_351), "26-Oct-2003");
+        assert_eq!(append_date(0), " 1-Jan-1970 12:00:00 +0000");
+        assert_eq!(append_date(DAY_ELSE), "26-Oct-2003 12:00:00 +0000");
+        assert_eq!(search_date(0), "1-Jan-1970");
         let message = b"Subject: x\r\nDate: Sun, 26 Oct 2003 23:30:00 -0100\r\n\r\nbody\r\n";
-        assert_eq!(append_date(internal_date(message)), "27-Oct-2003 00:30:00 +0000");
+        assert_eq!(search_date(internal_day(message)), "27-Oct-2003");
         for none in [&b"Subject: x\r\n\r\n"[..], b"Date: then\r\n\r\n", b"Date: 1 Jan 1900 00:00:00 +0000\r\n\r\n", b""]
         {
-            assert_eq!(internal_date(none), DATE_ELSE, "{}", String::from_utf8_lossy(none));
+            assert_eq!(internal_day(none), DAY_ELSE, "{}", String::from_utf8_lossy(none));
         }
     }
 }

@@ -14,7 +14,7 @@ pub enum Expect {
 }
 
 /// What a search found, held against what it should find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
     /// Hits, each message counted once.
     pub hits: u64,
@@ -28,7 +28,12 @@ pub struct Judgement {
     pub given: u64,
     /// Found and wrong: not in the message, no such message, or named twice.
     pub extra: u64,
+    /// A few of the messages that are missing or wrong, by sequence number.
+    pub examples: Vec<u32>,
 }
+
+/// So many messages are named when an answer is wrong.
+const EXAMPLES_MAX: usize = 5;
 
 /// Judges the sequence numbers that a search gave; `expected` is by sequence number, the first is number 1.
 pub fn judge(expected: &[Expect], hits: &[u32]) -> Judgement {
@@ -37,33 +42,51 @@ pub fn judge(expected: &[Expect], hits: &[u32]) -> Judgement {
     for hit in hits {
         match (*hit as usize).checked_sub(1).and_then(|at| found.get_mut(at)) {
             Some(seen) if !*seen => *seen = true,
-            _ => judgement.extra += 1,
+            _ => judgement.wrong(*hit, true),
         }
     }
-    for (expect, found) in expected.iter().zip(found) {
+    for ((number, expect), found) in (1..).zip(expected).zip(found) {
         judgement.hits += u64::from(found);
         match expect {
             Expect::Must => {
                 judgement.must += 1;
-                judgement.missing += u64::from(!found);
+                if !found {
+                    judgement.wrong(number, false);
+                }
             }
             Expect::May => {
                 judgement.may += 1;
                 judgement.given += u64::from(found);
             }
-            Expect::Not => judgement.extra += u64::from(found),
+            Expect::Not if found => judgement.wrong(number, true),
+            Expect::Not => {}
         }
     }
     judgement
 }
 
 impl Judgement {
+    fn wrong(&mut self, number: u32, found: bool) {
+        let count = if found { &mut self.extra } else { &mut self.missing };
+        *count += 1;
+        if self.examples.len() < EXAMPLES_MAX {
+            self.examples.push(number);
+        }
+    }
+
     /// For the sample.
     pub fn verdict(&self) -> Verdict {
         if self.missing == 0 && self.extra == 0 {
             return Verdict::Right;
         }
-        Verdict::Wrong(format!("{} of {} hits missing, {} hits too many", self.missing, self.must, self.extra))
+        let examples: Vec<String> = self.examples.iter().map(u32::to_string).collect();
+        Verdict::Wrong(format!(
+            "{} of {} hits missing, {} hits too many (such as message {})",
+            self.missing,
+            self.must,
+            self.extra,
+            examples.join(", ")
+        ))
     }
 }
 
@@ -130,7 +153,10 @@ mod tests {
         assert_eq!((more.verdict(), more.hits, more.given, more.may), (Verdict::Right, 3, 1, 2));
         let wrong = judge(&expected, &[1, 1, 2, 9, 0]);
         assert_eq!((wrong.missing, wrong.extra), (1, 4));
-        assert_eq!(wrong.verdict(), Verdict::Wrong("1 of 2 hits missing, 4 hits too many".into()));
+        assert_eq!(
+            wrong.verdict(),
+            Verdict::Wrong("1 of 2 hits missing, 4 hits too many (such as message 1, 9, 0, 2, 4)".into())
+        );
         assert_eq!(judge(&[], &[]).verdict(), Verdict::Right);
     }
 

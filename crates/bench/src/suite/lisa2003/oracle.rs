@@ -11,7 +11,7 @@
 
 use super::judge::Expect;
 use crate::error::Result;
-use crate::fill::{DAY_SECONDS, internal_date, plausible, search_date};
+use crate::fill::{DAY_SECONDS, internal_day, plausible, search_date};
 use crate::mbox;
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::html::html_to_text;
@@ -42,11 +42,16 @@ pub struct Oracle {
     pub messages: u32,
     /// Bytes of all headers, each with the empty line after it (RFC 9051 §6.4.5, `BODY[HEADER]`).
     pub header_bytes: u64,
+    /// Bytes of the fields that mbox and Maildir servers write into messages for themselves, as far as this mail has such.
+    pub state_bytes: u64,
     /// The headers, one after the other.
     pub headers: Vec<u8>,
     /// The searches.
     pub queries: Vec<Query>,
 }
+
+/// Fields in which servers on mbox files keep flags, UIDs and lengths; they hide those that are in a message already.
+const STATE_FIELDS: [&[u8]; 6] = [b"status", b"x-status", b"x-uid", b"x-keywords", b"x-imapbase", b"content-length"];
 
 /// The words of the paper.
 const WORDS: [&str; 2] = ["happy", "free"];
@@ -60,7 +65,7 @@ struct Facts {
     from_raw: Vec<u8>,
     /// The day of the Date field as written (RFC 9051 §6.4.4: "disregarding time and timezone"); whether there is no doubt about it.
     sent: Option<(i64, bool)>,
-    /// The internal date.
+    /// The day of the internal date.
     received: i64,
 }
 
@@ -72,9 +77,12 @@ impl Oracle {
         let parser = parser.header_text(HeaderName::Subject).default_header_ignore();
         let mut facts = Vec::new();
         let mut headers = Vec::new();
+        let mut state_bytes = 0;
         let mut senders: HashMap<String, u64> = HashMap::new();
         mbox::each_message(mail, |message| {
-            headers.extend_from_slice(message.get(..header_end(&message)).unwrap_or_default());
+            let header = message.get(..header_end(&message)).unwrap_or_default();
+            headers.extend_from_slice(header);
+            state_bytes += STATE_FIELDS.iter().map(|name| field_bytes(header, name)).sum::<usize>() as u64;
             facts.push(examine(&message, &parser, &finders, &mut senders));
             Ok(true)
         })?;
@@ -84,7 +92,7 @@ impl Oracle {
         let sender = senders.into_iter().max_by(|(a, often), (b, less)| often.cmp(less).then(b.cmp(a)));
         queries.extend(sender.map(|(sender, _)| by_sender(&facts, &sender)));
         queries.extend(by_date(&facts));
-        Ok(Oracle { messages: facts.len() as u32, header_bytes: headers.len() as u64, headers, queries })
+        Ok(Oracle { messages: facts.len() as u32, header_bytes: headers.len() as u64, state_bytes, headers, queries })
     }
 }
 
@@ -136,17 +144,7 @@ fn by_date(facts: &[Facts]) -> Vec<Query> {
         Some((_, true)) => Expect::Not,
         _ => Expect::May,
     };
-    // RFC 9051 §6.4.4 disregards the zone of an internal date, but not every server keeps one: near the ends it may be another day.
-    let received = |facts: &Facts| {
-        let certainly = |day: i64| (since..before).contains(&day);
-        let (early, late) = (facts.received - DAY_SECONDS / 2, facts.received + DAY_SECONDS / 2);
-        let (early, late) = (early.div_euclid(DAY_SECONDS), late.div_euclid(DAY_SECONDS));
-        match (certainly(early), certainly(late)) {
-            (true, true) => Expect::Must,
-            (false, false) => Expect::Not,
-            _ => Expect::May,
-        }
-    };
+    let received = |facts: &Facts| if (since..before).contains(&facts.received) { Expect::Must } else { Expect::Not };
     let query = |test: &str, keys: (&str, &str), expect: &dyn Fn(&Facts) -> Expect| Query {
         test: test.into(),
         command: format!("SEARCH {} {} {} {}", keys.0, search_date(since), keys.1, search_date(before)),
@@ -203,7 +201,7 @@ fn examine(
         let sure = plausible(date) && raw.len() == 1 && raw.first().is_some_and(|raw| is_strict_date(raw));
         (date.to_timestamp_local().div_euclid(DAY_SECONDS), sure)
     });
-    Facts { words, from: names, from_raw, sent, received: internal_date(message) }
+    Facts { words, from: names, from_raw, sent, received: internal_day(message) }
 }
 
 fn has(finder: &Finder, text: &[u8]) -> bool {
@@ -259,6 +257,11 @@ fn fields(header: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
         }
     }
     found
+}
+
+/// Bytes of all fields of that name.
+fn field_bytes(header: &[u8], name: &[u8]) -> usize {
+    fields(header, name).iter().map(|value| name.len() + 1 + value.len()).sum()
 }
 
 /// RFC 5322 §3.3 date-time with a four-digit year and a numeric or well-known zone: one that all servers read alike.
