@@ -13,6 +13,9 @@ use super::judge::Expect;
 use crate::error::Result;
 use crate::fill::{DAY_SECONDS, internal_day, plausible, search_date};
 use crate::mbox;
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::decoders::html::html_to_text;
 use mail_parser::{ContentType, HeaderName, Message, MessageParser, MessagePart, MimeHeaders, PartType};
@@ -234,8 +237,24 @@ fn anywhere(finder: &Finder, message: &Message) -> bool {
         || message.parts.iter().any(|part| match &part.body {
             PartType::Message(inner) => has(finder, inner.raw_message()) || anywhere(finder, inner),
             PartType::Html(html) => has(finder, html.as_bytes()) || has(finder, html_to_text(html).as_bytes()),
-            _ => has(finder, part.contents()),
+            _ => {
+                has(finder, part.contents())
+                    || (part.is_encoding_problem && has(finder, &loosely_decoded(part.contents())))
+            }
         })
+}
+
+/// Base64 with whatever else is in it passed over (RFC 2045 §6.8), for parts that mail-parser gives up on.
+fn loosely_decoded(raw: &[u8]) -> Vec<u8> {
+    let letter = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/".contains(byte);
+    let mut letters: Vec<u8> = raw.iter().copied().filter(letter).collect();
+    if letters.len() % 4 == 1 {
+        letters.pop();
+    }
+    let config = GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(&STANDARD, config).decode(letters).unwrap_or_default()
 }
 
 /// The values of all fields of that name (in lower case), in lower case, with their continuation lines (RFC 5322 §2.2).
@@ -322,6 +341,7 @@ mod tests {
             "Subject: x\nContent-Transfer-Encoding: base64\n\nhappyhappy==\n",
             "Subject: x\nContent-Type: multipart/mixed; boundary=b\n\nhappy\n--b\n\nx\n--b--\n",
             "Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Disposition: attachment\n\nhappy\n--b--\n",
+            "Subject: x\nContent-Transfer-Encoding: base64\n\nSGFQ!UHk\n",
             "Subject: x\nContent-Type: message/rfc822\n\nSubject: happy\n\nx\n",
             "Subject: x\nContent-Type: text/plain; charset=nobody-knows\n\nhappy\n",
         ] {
