@@ -1,5 +1,8 @@
 //! The suites: the published workloads, each with its source.
 
+mod mail;
+mod populate2006;
+
 use crate::error::Result;
 use crate::run::Run;
 
@@ -26,5 +29,5 @@ pub trait Suite {
 
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    Vec::new()
+    vec![Box::new(populate2006::Populate2006)]
 }
