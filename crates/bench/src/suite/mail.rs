@@ -30,11 +30,29 @@ pub fn messages(corpus: &Corpus, count: usize) -> Result<Vec<Vec<u8>>> {
     Ok(messages)
 }
 
-/// Header fields, a body, no NUL, no CR without LF; LF never comes alone out of [`mbox::each_message`].
+/// A header of fields only, the empty line after it, a body, no NUL, no CR without LF; LF never comes alone out of [`mbox::each_message`]. A header
+/// that does not end or has other lines is refused by some servers and mended by others.
 fn portable(message: &[u8]) -> bool {
-    let begins_with_field = message.iter().take_while(|byte| byte.is_ascii_graphic()).any(|byte| *byte == b':');
     let lone_cr = message.windows(2).any(|pair| matches!(pair, [b'\r', next] if *next != b'\n'));
-    begins_with_field && !lone_cr && message.ends_with(b"\r\n") && !message.contains(&0)
+    header_and_body(message) && !lone_cr && message.ends_with(b"\r\n") && !message.contains(&0)
+}
+
+fn header_and_body(message: &[u8]) -> bool {
+    let mut fields = 0;
+    let mut lines = message.split_inclusive(|byte| *byte == b'\n');
+    while let Some(line) = lines.next() {
+        if line == b"\r\n" {
+            return fields > 0 && lines.any(|line| line != b"\r\n");
+        }
+        let continues = fields > 0 && matches!(line.first(), Some(b' ' | b'\t'));
+        // RFC 5322 §2.2: printable characters but the colon.
+        let name = line.iter().take_while(|byte| byte.is_ascii_graphic() && **byte != b':').count();
+        if !continues && (name == 0 || line.get(name) != Some(&b':')) {
+            return false;
+        }
+        fields += 1;
+    }
+    false
 }
 
 fn without_mbox_fields(message: &[u8]) -> Vec<u8> {
@@ -77,9 +95,17 @@ mod tests {
     #[test]
     fn what_every_server_takes() {
         assert!(portable(b"A: 1\r\n\r\nb\r\n"));
-        for bad in
-            [&b"A: 1\r\n\r\nb\0\r\n"[..], b"A: 1\r\n\r\nb\rc\r\n", b"\r\nb\r\n", b"no field\r\n", b"A: 1\r\n\r\nb", b""]
-        {
+        for bad in [
+            &b"A: 1\r\n\r\nb\0\r\n"[..],
+            b"A: 1\r\n\r\nb\rc\r\n",
+            b"\r\nb\r\n",
+            b"no field\r\n",
+            b"A: 1\r\n\r\nb",
+            b"",
+            b"A: 1\r\n",
+            b"A: 1\r\nno\r\n\r\nb\r\n",
+            b" a: 1\r\n\r\n",
+        ] {
             assert!(!portable(bad), "{bad:?}");
         }
     }
