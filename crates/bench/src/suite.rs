@@ -1,6 +1,8 @@
 //! The suites: the published workloads, each with its source.
 
 mod lisa2003;
+mod mail;
+mod populate2006;
 
 use crate::error::Result;
 use crate::run::Run;
@@ -28,5 +30,5 @@ pub trait Suite {
 
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(lisa2003::Lisa2003)]
+    vec![Box::new(lisa2003::Lisa2003), Box::new(populate2006::Populate2006)]
 }
