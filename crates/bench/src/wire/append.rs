@@ -1,7 +1,7 @@
 //! APPEND (RFC 9051 §6.3.12, RFC 3502, RFC 7888): with whatever the server offers.
 
-use super::{Answer, Capabilities, Connection, Literals, TAG, quoted};
-use crate::error::{Doing, Error, Result};
+use super::{Answer, Capabilities, Connection, Literals, TAG};
+use crate::error::{Doing, Result};
 use std::io::Write;
 use std::time::Instant;
 
