@@ -48,7 +48,7 @@ class Import(Case):
         write_mbox(mbox, messages[:300])
         for source, mailbox in ((maildir, "INBOX"), (mbox, "Mbox")):
             self.load(source, mailbox)
-            self.load(source, mailbox)
+            self.assertRegex(self.load(source, mailbox), r"already there: +300\b")
             self.assertEqual(self.bodies(mailbox), collections.Counter(crlf(raw) for _, raw in messages[:300]))
         write_maildir(maildir, messages)
         write_mbox(mbox, messages)

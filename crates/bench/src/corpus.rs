@@ -11,11 +11,13 @@
 //! - no two messages have the same Message-ID.
 
 mod calendar;
+mod file;
 mod plan;
 mod source;
 mod variant;
 mod words;
 
+pub use file::Corpus;
 pub use plan::Size;
 pub use source::Source;
 

@@ -4,13 +4,21 @@
 //! of the same work, measured in the same run; the ratio of the two is the result.
 
 mod cli;
+pub mod cold;
 pub mod corpus;
 pub mod error;
+pub mod fill;
+pub mod interrupt;
 pub mod limits;
-mod mbox;
-pub mod process;
+pub mod mbox;
+pub mod progress;
 pub mod random;
 pub mod report;
+pub mod results;
+pub mod run;
+pub mod server;
+pub mod suite;
+pub mod usage;
 pub mod wire;
 pub mod workload;
 

@@ -4,9 +4,13 @@
 //! buffer and are counted, not kept. So what is measured is the server, and the same client over a replayed answer gives the limit.
 
 mod address;
+mod append;
+mod capabilities;
 mod scan;
 
 pub use address::Address;
+pub use append::Outgoing;
+pub use capabilities::{Capabilities, Literals};
 pub use scan::Answer;
 
 use crate::error::{Doing, Error, Result};
@@ -27,6 +31,8 @@ pub struct Connection {
     stream: TcpStream,
     scanner: Scanner,
     recording: Option<File>,
+    greeting: String,
+    prefix: String,
 }
 
 impl Connection {
@@ -38,21 +44,55 @@ impl Connection {
         if !greeting.starts_with("* OK") && !greeting.starts_with("* PREAUTH") {
             return Err(Error::new(format!("{address}: greeted with {greeting:?}")));
         }
+        connection.greeting = greeting;
         Ok(connection)
+    }
+
+    /// The server's first line.
+    pub fn greeting(&self) -> &str {
+        &self.greeting
     }
 
     /// Connects and logs in.
     pub fn login(address: &Address) -> Result<Connection> {
         let mut connection = Connection::open(address)?;
-        connection.command(&format!("LOGIN {} {}", quoted(&address.user), quoted(&address.password)))?;
+        connection.authenticate(address)?;
         Ok(connection)
+    }
+
+    /// Logs in with the address' user and password; the error does not repeat the password.
+    pub fn authenticate(&mut self, address: &Address) -> Result<()> {
+        let login = format!("{TAG} LOGIN {} {}\r\n", quoted(&address.user), quoted(&address.password));
+        self.send(login.as_bytes(), 1).doing(format!("{address}: LOGIN"))?;
+        self.prefix.clone_from(&address.prefix);
+        Ok(())
+    }
+
+    /// The full name of a mailbox of this account, quoted for a command: whatever names a mailbox goes through this.
+    pub fn mailbox(&self, name: &str) -> String {
+        quoted(&format!("{}{name}", self.prefix))
+    }
+
+    /// What the server says that names of this account's own mailboxes begin with; nothing if it does not say.
+    pub fn personal_prefix(&mut self) -> Result<String> {
+        if !self.capabilities()?.has("NAMESPACE") {
+            return Ok(String::new());
+        }
+        let answer = self.command("NAMESPACE")?;
+        Ok(answer.kept.iter().find_map(|line| namespace_prefix(line)).unwrap_or_default())
     }
 
     /// A connection that is open already and sends no greeting.
     pub fn over(stream: TcpStream) -> Result<Connection> {
         stream.set_nodelay(true).doing("connection")?;
         stream.set_read_timeout(Some(SILENCE_MAX)).doing("connection")?;
-        Ok(Connection { stream, scanner: Scanner::new(), recording: None })
+        Ok(Connection {
+            stream,
+            scanner: Scanner::new(),
+            recording: None,
+            greeting: String::new(),
+            prefix: String::new(),
+        })
     }
 
     /// Sends one command (without tag and line end) and reads its answer; an error unless that is OK.
@@ -82,32 +122,23 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Adds messages to a mailbox with one command (RFC 3502 when there are several), each as a literal that is not waited for
-    /// (RFC 7888).
-    pub fn append(&mut self, mailbox: &str, messages: &[&[u8]]) -> Result<Answer> {
-        let all: usize = messages.iter().map(|message| message.len() + 16).sum();
-        let mut bytes = Vec::with_capacity(all + 64);
-        bytes.extend_from_slice(format!("{TAG} APPEND {}", quoted(mailbox)).as_bytes());
-        for message in messages {
-            bytes.extend_from_slice(format!(" {{{}+}}\r\n", message.len()).as_bytes());
-            bytes.extend_from_slice(message);
+    /// Waits for a continuation request (RFC 9051 §7.6); what is untagged before it is passed over, a tagged answer is an error.
+    fn continuation(&mut self) -> Result<()> {
+        loop {
+            let line = self.scanner.line(&mut self.stream)?;
+            if line.starts_with('+') {
+                return Ok(());
+            }
+            if !line.starts_with("* ") {
+                return Err(Error::new(line.strip_prefix(TAG).unwrap_or(&line).trim_start()));
+            }
         }
-        bytes.extend_from_slice(b"\r\n");
-        self.send(&bytes, 1).doing("APPEND")
     }
 
     /// Begins IDLE (RFC 9051 §6.3.13) and waits for the server's continuation request.
     pub fn idle(&mut self) -> Result<()> {
         self.stream.write_all(format!("{TAG} IDLE\r\n").as_bytes()).doing("IDLE")?;
-        loop {
-            let line = self.scanner.line(&mut self.stream).doing("IDLE")?;
-            if line.starts_with('+') {
-                return Ok(());
-            }
-            if !line.starts_with("* ") {
-                return Err(Error::new(format!("IDLE: {line}")));
-            }
-        }
+        self.continuation().doing("IDLE")
     }
 
     /// Keeps everything that is received from now on in a file; `None` ends that. Gives back the file that was used so far.
@@ -115,17 +146,48 @@ impl Connection {
         std::mem::replace(&mut self.recording, recording)
     }
 
+    /// What the server offers to whoever is logged in now.
+    pub fn capabilities(&mut self) -> Result<Capabilities> {
+        Ok(Capabilities::of(&self.command("CAPABILITY")?.kept))
+    }
+
+    /// Makes a mailbox anew: empty, whatever was in it.
+    pub fn renew(&mut self, mailbox: &str) -> Result<()> {
+        // Not there, unless an earlier run left it.
+        let _ = self.command(&format!("DELETE {}", self.mailbox(mailbox)));
+        self.command(&format!("CREATE {}", self.mailbox(mailbox))).map(drop)
+    }
+
+    /// Removes a mailbox.
+    pub fn remove(&mut self, mailbox: &str) -> Result<()> {
+        self.command(&format!("DELETE {}", self.mailbox(mailbox))).map(drop)
+    }
+
     /// Selects a mailbox; gives the answer and how many messages it has.
     pub fn select(&mut self, mailbox: &str) -> Result<(Answer, u32)> {
-        let answer = self.command(&format!("SELECT {}", quoted(mailbox)))?;
+        let answer = self.command(&format!("SELECT {}", self.mailbox(mailbox)))?;
         let exists = answer.kept.iter().find_map(|line| line.strip_prefix("* ")?.strip_suffix(" EXISTS")?.parse().ok());
         let exists = exists.ok_or_else(|| Error::new("SELECT: no EXISTS in the answer"))?;
         Ok((answer, exists))
     }
 }
 
+/// RFC 2342 §6: the prefix of the first personal namespace, `* NAMESPACE (("INBOX." ".")) ...`.
+fn namespace_prefix(line: &str) -> Option<String> {
+    let personal = line.strip_prefix("* NAMESPACE ((\"")?;
+    let mut prefix = String::new();
+    let mut characters = personal.chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some(prefix),
+            '\\' => prefix.push(characters.next()?),
+            character => prefix.push(character),
+        }
+    }
+}
+
 /// RFC 9051 §9 quoted.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -154,7 +216,7 @@ pub fn sequence_sets(numbers: &[u32]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{quoted, sequence_sets};
+    use super::{namespace_prefix, quoted, sequence_sets};
 
     #[test]
     fn sets() {
@@ -164,6 +226,20 @@ mod tests {
         let sets = sequence_sets(&odd);
         assert!(sets.len() > 1 && sets.iter().all(|set| set.len() <= 8_000));
         assert_eq!(sets.iter().map(|set| set.split(',').count()).sum::<usize>(), odd.len());
+    }
+
+    #[test]
+    fn prefixes() {
+        let prefix = |line| namespace_prefix(line);
+        assert_eq!(
+            prefix(r##"* NAMESPACE (("INBOX." ".")) NIL (("#shared." ".")("shared." "."))"##).as_deref(),
+            Some("INBOX.")
+        );
+        assert_eq!(prefix(r#"* NAMESPACE (("" "/")) NIL NIL"#).as_deref(), Some(""));
+        assert_eq!(prefix(r#"* NAMESPACE (("a\\\"b" "/")) NIL NIL"#).as_deref(), Some(r#"a\"b"#));
+        for other in ["* NAMESPACE NIL NIL NIL", "* NAMESPACE ((\"a", "* 3 EXISTS"] {
+            assert_eq!(prefix(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -109,9 +109,19 @@ pub(crate) struct Derived {
     /// Of each column the last blocks of offsets and blobs.
     blocks: Vec<(Block<CacheFile>, Block<CacheFile>)>,
     scratch: Vec<u8>,
+    /// The segment that was asked about last, and its cache.
+    cache: Option<(Arc<Segment>, Arc<CacheFile>)>,
 }
 
 impl Derived {
+    /// The cache of a segment. Neighbours ask for the same one, and a lock for every message would be a tenth of the work.
+    fn cache_of(&mut self, log: &Log, segment: &Arc<Segment>) -> Option<Arc<CacheFile>> {
+        if !self.cache.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, segment)) {
+            self.cache = Some((Arc::clone(segment), log.cache_of(segment)?));
+        }
+        self.cache.as_ref().map(|(_, cache)| Arc::clone(cache))
+    }
+
     /// The blob of a row, from the cache file. `None`: there is none, or it is damaged.
     fn load(&mut self, cache: &Arc<CacheFile>, row: u32, column: usize) -> Option<()> {
         let (offsets, blobs) = cache.columns.get(column)?;
@@ -154,7 +164,7 @@ impl Reader {
             return self.made(column);
         }
         if let Place::Segment(segment, _, row) = self.place(id)?
-            && let Some(cache) = self.log().cache_of(&segment)
+            && let Some(cache) = self.derived.cache_of(&self.log, &segment)
             && self.derived.load(&cache, row, column).is_some()
         {
             return Ok(self.derived.scratch.get(1..).unwrap_or_default());
@@ -172,7 +182,7 @@ impl Reader {
 
     /// Makes the blobs of a message.
     fn derive(&mut self, id: EmailId) -> Result<Vec<Vec<u8>>> {
-        let derive = self.log().derive.clone();
+        let derive = self.log.derive.clone();
         let derive = derive.ok_or_else(|| Error::new(ErrorKind::Invalid, "nothing is derived from messages here"))?;
         let info = self.info(id)?;
         derive.derive(&mut MessageBytes { reader: self, info, id })

@@ -42,6 +42,8 @@ pub struct Log {
     writer: Mutex<TailWriter>,
     published: RwLock<Arc<State>>,
     pub(crate) layout: RwLock<Arc<Layout>>,
+    /// Rises with every change of the layout: who has one sees for the price of a load that it is still the newest.
+    pub(crate) layout_version: AtomicU64,
     /// Held by whoever seals, compacts or writes a checkpoint.
     pub(crate) maintenance: Mutex<crate::maintain::Progress>,
     listener: RwLock<Option<Listener>>,
@@ -95,19 +97,18 @@ impl Ticket {
     /// Like [`Ticket::wait`], but does not wait for another thread's sync: `None` while one is under way, and then `wake` is called
     /// when it is done. When nobody writes, this thread does.
     pub fn poll(&self, wake: &Wake) -> Option<Result<()>> {
-        let mut head = self.log.head();
-        if head.is_writing && !head.is_settled(self.serial) {
-            head.waiting.push(Arc::clone(wake));
-            return None;
-        }
-        drop(head);
-        Some(self.log.settle(self.serial))
+        self.log.try_settle(self.serial, wake)
     }
 }
 
 impl Head {
-    fn is_settled(&self, serial: u64) -> bool {
-        serial <= self.settled
+    /// What became of a transaction; `None` before it is settled.
+    fn outcome(&self, serial: u64) -> Option<Result<()>> {
+        if serial > self.settled {
+            return None;
+        }
+        let failure = self.failures.iter().find(|failure| (failure.first..=failure.last).contains(&serial));
+        Some(failure.map_or(Ok(()), |failure| Err(Error::new(failure.kind, failure.details.clone()))))
     }
 }
 
@@ -155,6 +156,7 @@ impl Log {
             settled: Condvar::new(),
             writer: Mutex::new(writer),
             layout: RwLock::new(Arc::new(opened.layout)),
+            layout_version: AtomicU64::new(0),
             maintenance: Mutex::new(opened.progress),
             listener: RwLock::new(None),
             is_damaged,
@@ -215,11 +217,11 @@ impl Log {
         }
         let mut transaction = Transaction::new(head.state.clone(), now, self.options.tombstone_ranges_max);
         let value = change(&mut transaction)?;
-        let Some(finished) = transaction.finish()? else {
+        let Some((state, finished)) = transaction.finish()? else {
             // What the caller saw may not be durable yet: the ticket is that of the last change before it.
             return Ok((value, Ticket { log: Arc::clone(self), serial: head.serial }));
         };
-        head.state = finished.state.clone();
+        head.state = state;
         head.serial += 1;
         head.queue_bytes += crate::tail::frame_len(&finished);
         head.queue.push(finished);
@@ -249,18 +251,29 @@ impl Log {
     fn settle(&self, serial: u64) -> Result<()> {
         let mut head = self.head();
         loop {
-            if let Some(failure) = head.failures.iter().find(|failure| (failure.first..=failure.last).contains(&serial))
-            {
-                return Err(Error::new(failure.kind, failure.details.clone()));
-            }
-            if head.is_settled(serial) {
-                return Ok(());
+            if let Some(outcome) = head.outcome(serial) {
+                return outcome;
             }
             head = if head.is_writing {
                 self.settled.wait(head).unwrap_or_else(PoisonError::into_inner)
             } else {
                 self.write_queue(head)
             };
+        }
+    }
+
+    /// [`Log::settle`] that never waits for another thread; see [`Ticket::poll`].
+    fn try_settle(&self, serial: u64, wake: &Wake) -> Option<Result<()>> {
+        let mut head = self.head();
+        loop {
+            if let Some(outcome) = head.outcome(serial) {
+                return Some(outcome);
+            }
+            if head.is_writing {
+                head.waiting.push(Arc::clone(wake));
+                return None;
+            }
+            head = self.write_queue(head);
         }
     }
 

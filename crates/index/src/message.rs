@@ -141,3 +141,28 @@ impl PendingMessage {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use platform::sim::SimEnv;
+
+    use super::*;
+
+    #[test]
+    fn a_message_has_so_many_octets_and_no_more() {
+        let sim = SimEnv::new(1);
+        let disk: Arc<dyn Disk> = sim.env().disk;
+        let almost = || {
+            let mut writer = MessageWriter::new(Arc::clone(&disk), PathBuf::from("/spool/message-1"), 100);
+            // As if all but one octet were in the spool file.
+            writer.spooled = limits::MESSAGE_BYTES_MAX - 1;
+            writer
+        };
+        let mut writer = almost();
+        writer.write(b"x").unwrap();
+        assert_eq!(writer.write(b"x").unwrap_err().limit(), Some("message_bytes_max"));
+        assert_eq!(u64::from(writer.finish(0).unwrap().len()), limits::MESSAGE_BYTES_MAX);
+        assert_eq!(almost().write(b"xx").unwrap_err().limit(), Some("message_bytes_max"));
+    }
+}

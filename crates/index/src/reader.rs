@@ -6,6 +6,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use model::{EmailId, Error, ErrorKind, Result};
 use platform::File;
@@ -30,9 +31,11 @@ const ID_PAGE: u32 = 1024;
 /// session or a thread.
 #[derive(Debug)]
 pub struct Reader {
-    log: Arc<Log>,
-    ids: Page,
-    rows: Page,
+    pub(crate) log: Arc<Log>,
+    /// The layout as of the last look-up, and its version. Files that were replaced meanwhile are let go with the next look-up.
+    layout: Arc<Layout>,
+    layout_version: u64,
+    pages: Pages,
     heads: Block<Segment>,
     bodies: Block<Segment>,
     /// A header that lies in two blocks, or in a tail.
@@ -43,6 +46,13 @@ pub struct Reader {
     /// A large tail message that was verified.
     verified: Option<EmailId>,
     pub(crate) derived: crate::cache::Derived,
+}
+
+/// The cells of the id table and the rows that were read last.
+#[derive(Debug, Default)]
+struct Pages {
+    ids: Page,
+    rows: Page,
 }
 
 /// A run of fixed-width cells of one segment.
@@ -187,49 +197,7 @@ pub(crate) fn stream_message(
     Ok(())
 }
 
-impl Reader {
-    pub(crate) fn new(log: Arc<Log>) -> Self {
-        Reader {
-            log,
-            ids: Page::default(),
-            rows: Page::default(),
-            heads: Block::default(),
-            bodies: Block::default(),
-            scratch: Vec::new(),
-            tail_id: None,
-            tail_bytes: Vec::new(),
-            verified: None,
-            derived: crate::cache::Derived::default(),
-        }
-    }
-
-    pub(crate) fn log(&self) -> &Arc<Log> {
-        &self.log
-    }
-
-    /// Where a message is; `Expunged` when it is nowhere.
-    pub(crate) fn place(&mut self, id: EmailId) -> Result<Place> {
-        let layout = self.log.layout();
-        self.place_in(&layout, id)
-    }
-
-    fn place_in(&mut self, layout: &Layout, id: EmailId) -> Result<Place> {
-        for tail in layout.tails.iter().rev() {
-            if let Some(message) = tail.find(id) {
-                return Ok(Place::Tail(Arc::clone(tail), message));
-            }
-        }
-        let at = layout.segments.partition_point(|segment| segment.trailer.first_id <= id.0);
-        let candidates = layout.segments.get(..at).unwrap_or_default();
-        if let Some(segment) = candidates.iter().rev().find(|segment| segment.may_have(id))
-            && let Some((row, number)) = self.row(segment, id)?
-        {
-            return Ok(Place::Segment(Arc::clone(segment), row, number));
-        }
-        let kind = if self.log.is_damaged { ErrorKind::Corrupt } else { ErrorKind::Expunged };
-        Err(Error::new(kind, format!("the message {id} is no longer there")))
-    }
-
+impl Pages {
     /// The row of a message in a segment. A damaged id table is made up for by looking through the rows.
     fn row(&mut self, segment: &Arc<Segment>, id: EmailId) -> Result<Option<(SegmentRow, u32)>> {
         let index = (id.0 - segment.trailer.first_id) as u32;
@@ -275,7 +243,49 @@ impl Reader {
         }
         segment.row_in(&page.bytes, page.first, number)
     }
+}
 
+impl Reader {
+    pub(crate) fn new(log: Arc<Log>) -> Self {
+        let layout_version = log.layout_version.load(Ordering::Acquire);
+        Reader {
+            layout: log.layout(),
+            layout_version,
+            log,
+            pages: Pages::default(),
+            heads: Block::default(),
+            bodies: Block::default(),
+            scratch: Vec::new(),
+            tail_id: None,
+            tail_bytes: Vec::new(),
+            verified: None,
+            derived: crate::cache::Derived::default(),
+        }
+    }
+
+    /// Where a message is; `Expunged` when it is nowhere.
+    pub(crate) fn place(&mut self, id: EmailId) -> Result<Place> {
+        // The version first: the layout that is read after it is not older.
+        let version = self.log.layout_version.load(Ordering::Acquire);
+        if version != self.layout_version {
+            (self.layout, self.layout_version) = (self.log.layout(), version);
+        }
+        let layout = &self.layout;
+        for tail in layout.tails.iter().rev() {
+            if let Some(message) = tail.find(id) {
+                return Ok(Place::Tail(Arc::clone(tail), message));
+            }
+        }
+        let at = layout.segments.partition_point(|segment| segment.trailer.first_id <= id.0);
+        let candidates = layout.segments.get(..at).unwrap_or_default();
+        if let Some(segment) = candidates.iter().rev().find(|segment| segment.may_have(id))
+            && let Some((row, number)) = self.pages.row(segment, id)?
+        {
+            return Ok(Place::Segment(Arc::clone(segment), row, number));
+        }
+        let kind = if self.log.is_damaged { ErrorKind::Corrupt } else { ErrorKind::Expunged };
+        Err(Error::new(kind, format!("the message {id} is no longer there")))
+    }
     /// The sizes of a message. `Expunged`: it is no longer there.
     pub fn info(&mut self, id: EmailId) -> Result<MessageInfo> {
         Ok(self.place(id)?.info())

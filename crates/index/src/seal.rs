@@ -3,6 +3,7 @@
 //! The order is the safety: the segment is complete and durable under its name before the tail's name is removed, and both at
 //! once mean the same as the segment alone.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use model::{EmailId, ErrorKind, Result};
@@ -104,5 +105,6 @@ impl Log {
         let mut new = Layout::clone(&layout);
         change(&mut new);
         *layout = Arc::new(new);
+        self.layout_version.fetch_add(1, Ordering::Release);
     }
 }

@@ -70,7 +70,6 @@ pub struct Transaction {
 /// A finished transaction, ready to be written.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) state: State,
     pub(crate) frame: Frame,
     pub(crate) events: Vec<u8>,
     pub(crate) events_crc: u32,
@@ -95,8 +94,8 @@ impl Transaction {
         }
     }
 
-    /// `None`: nothing changed.
-    pub(crate) fn finish(mut self) -> Result<Option<Finished>> {
+    /// The state with it, and what is to be written. `None`: nothing changed.
+    pub(crate) fn finish(mut self) -> Result<Option<(State, Finished)>> {
         self.close_rows();
         if self.events.is_empty() && self.message_events.is_empty() {
             return Ok(None);
@@ -109,7 +108,7 @@ impl Transaction {
         let events_crc = crc32c::crc32c(&events);
         self.state.finish_frame(&self.frame, events_crc);
         let Transaction { state, frame, messages, .. } = self;
-        Ok(Some(Finished { state, frame, events, events_crc, messages }))
+        Ok(Some((state, Finished { frame, events, events_crc, messages })))
     }
 
     /// Everything as it is now, this transaction's own changes and those not yet durable included.
@@ -395,15 +394,15 @@ impl Transaction {
     ) -> Result<FlagsOutcome> {
         let mut outcome = FlagsOutcome::default();
         let mut groups: BTreeMap<u128, UidSet> = BTreeMap::new();
-        for (_, row) in self.mailbox(mailbox)?.rows_of(uids) {
-            if unchanged_since.is_some_and(|since| row.modseq > since) {
-                outcome.modified.insert(row.uid.get());
+        for (uid, before, modseq) in self.mailbox(mailbox)?.flags_of(uids) {
+            if unchanged_since.is_some_and(|since| modseq > since) {
+                outcome.modified.insert(uid);
                 continue;
             }
-            let flags = change.apply(row.flags);
-            if flags != row.flags {
-                outcome.changed.insert(row.uid.get());
-                groups.entry(flags.0).or_default().insert(row.uid.get());
+            let flags = change.apply(before);
+            if flags != before {
+                outcome.changed.insert(uid);
+                groups.entry(flags.0).or_default().insert(uid);
             }
         }
         for (flags, uids) in groups {
@@ -415,10 +414,21 @@ impl Transaction {
     /// Expunges the entries of `uids` that exist, and says which those were.
     pub fn expunge(&mut self, mailbox: MailboxId, uids: &UidSet) -> Result<UidSet> {
         let uids = self.mailbox(mailbox)?.existing(uids);
+        Ok(self.expunge_existing(mailbox, uids))
+    }
+
+    /// Expunges the entries with `\Deleted`, of all or of `uids` only, and says which those were.
+    pub fn expunge_deleted(&mut self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<UidSet> {
+        let deleted = self.mailbox(mailbox)?.deleted_uids();
+        let uids = uids.map_or_else(|| deleted.clone(), |uids| deleted.intersection(uids));
+        Ok(self.expunge_existing(mailbox, uids))
+    }
+
+    fn expunge_existing(&mut self, mailbox: MailboxId, uids: UidSet) -> UidSet {
         if !uids.is_empty() {
             self.record(&Event::Expunged { mailbox, uids: uids.clone() });
         }
-        Ok(uids)
+        uids
     }
 
     /// Brings expunged entries back (see [`Mailbox::expunged_since`]) under new UIDs, with their flags and dates. `source` of
@@ -488,3 +498,6 @@ fn check_annotation(key: &str, value: Option<&[u8]>) -> Result<()> {
 fn special_use_bits(special_uses: &[SpecialUse]) -> u16 {
     special_uses.iter().fold(0, |bits, attribute| bits | 1 << attribute.code())
 }
+
+#[cfg(test)]
+mod tests;

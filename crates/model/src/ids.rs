@@ -169,6 +169,10 @@ mod tests {
         for bad in ["", ".", "..", ".a", "a/b", "a\0", "-x", "a b", "a*"] {
             assert!(AccountName::new(bad).is_err(), "{bad:?}");
         }
+        let long = "x".repeat(limits::ACCOUNT_NAME_BYTES_MAX);
+        assert!(AccountName::new(&long).is_ok());
+        let over = AccountName::new(&(long + "x")).err().and_then(|error| error.limit());
+        assert_eq!(over, Some("account_name_bytes_max"));
         assert_eq!(AccountName::new("Ann@Example.org").map(|n| n.0).ok().as_deref(), Some("ann@example.org"));
     }
 

@@ -37,7 +37,7 @@ impl NumSet {
         if high == 0 {
             return;
         }
-        // The usual case: behind everything so far.
+        // The usual case: behind everything so far, or at its end.
         match self.ranges.last_mut() {
             None => return self.ranges.push((low, high)),
             Some(end) if low > end.1 => {
@@ -46,6 +46,10 @@ impl NumSet {
                 } else {
                     self.ranges.push((low, high));
                 }
+                return;
+            }
+            Some(end) if low >= end.0 => {
+                end.1 = end.1.max(high);
                 return;
             }
             Some(_) => {}
@@ -154,8 +158,19 @@ impl NumSet {
     /// What is in either.
     #[must_use]
     pub fn union(&self, other: &NumSet) -> NumSet {
-        let mut out = self.clone();
-        for range in &other.ranges {
+        let mut out = NumSet { ranges: Vec::with_capacity(self.ranges.len().max(other.ranges.len())) };
+        let (mut a, mut b) = (self.ranges.as_slice(), other.ranges.as_slice());
+        // The lower one first, so that each goes behind what is there or widens its end.
+        while let (Some((x, after_x)), Some((y, after_y))) = (a.split_first(), b.split_first()) {
+            let (first, last) = *x.min(y);
+            if x <= y {
+                a = after_x
+            } else {
+                b = after_y
+            }
+            out.insert_range(first, last);
+        }
+        for range in a.iter().chain(b) {
             out.insert_range(range.0, range.1);
         }
         out

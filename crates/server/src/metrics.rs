@@ -3,16 +3,19 @@
 //! The list of metrics is in `docs/administration.md`. Nothing here names a user, so that the endpoint may be read by a monitor.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use sessions::{Connection, Observer};
+use store::Store;
 
 /// Upper ends of the buckets of command times, seconds: a cached answer to a sync of a slow disk and beyond.
 const SECONDS: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
@@ -107,11 +110,39 @@ impl Metrics {
         metrics
     }
 
+    /// Shows what `store` counts itself.
+    pub fn watch(&mut self, store: Arc<Store>) {
+        self.registry.register_collector(Box::new(Watched(store)));
+    }
+
     /// Everything as OpenMetrics text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).expect("a String takes everything");
         text
+    }
+}
+
+/// A store whose counts are asked for at each scrape.
+struct Watched(Arc<Store>);
+
+impl std::fmt::Debug for Watched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watched")
+    }
+}
+
+impl Collector for Watched {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
+        let store::WriteCounts { syncs, commits } = self.0.writes();
+        for (name, help, value) in [
+            ("log_syncs", "Batches of commits that were written to a log and synced.", syncs),
+            ("log_commits", "Commits; those that came while a sync ran shared the next one.", commits),
+        ] {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(name, help, None, counter.metric_type())?)?;
+        }
+        Ok(())
     }
 }
 
@@ -132,9 +163,9 @@ pub fn timed_step<T>(began: &mut Duration, step: impl FnOnce() -> T) -> T {
 /// The observer of all sessions: counts, and writes the log.
 pub struct Observing {
     /// Where it counts.
-    pub metrics: std::sync::Arc<Metrics>,
+    pub metrics: Arc<Metrics>,
     /// Where the time comes from.
-    pub clock: std::sync::Arc<dyn platform::Clock>,
+    pub clock: Arc<dyn platform::Clock>,
 }
 
 impl Observer for Observing {
@@ -189,7 +220,6 @@ fn peer(connection: &Connection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn what_happens_is_counted_and_shown() {

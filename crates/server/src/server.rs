@@ -70,7 +70,9 @@ impl Server {
     /// A server over an open store.
     pub fn new(env: Env, store: Arc<Store>, users: &Arc<Directory>, config: Config) -> Result<Arc<Self>> {
         let logins = Arc::new(Logins::new(env.clone(), Arc::clone(users), login_limits(&config))?);
-        let metrics = Arc::new(Metrics::new());
+        let mut metrics = Metrics::new();
+        metrics.watch(Arc::clone(&store));
+        let metrics = Arc::new(metrics);
         let login_permits = Semaphore::new(config.login.hashes_at_once_max as usize);
         let current = Arc::new(make_current(&env, &store, &logins, &metrics, config)?);
         Ok(Arc::new(Server {

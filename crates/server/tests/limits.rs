@@ -81,6 +81,26 @@ fn whoever_reads_nothing_is_disconnected() {
 }
 
 #[test]
+fn a_search_ends_when_its_client_is_gone() {
+    let data = data_with_user();
+    let server = Server::imap(data.path());
+    let mut client = server.connect().login();
+    client.ok("SELECT INBOX");
+    client.append(&format!("Subject: large\r\n\r\n{}", "some text\r\n".repeat(100_000)));
+    for _ in 0..7 {
+        client.ok("COPY 1:* INBOX");
+    }
+    // Gigabytes to look through. What is not read when the socket is closed makes it a reset.
+    let keys: String = (0..50).map(|n| format!(" NOT TEXT nothing{n}")).collect();
+    client.send(&format!("a NOOP\r\nb SEARCH{keys}\r\n"));
+    client.stream.get_ref().peek(&mut [0]).unwrap();
+    drop(client);
+    let log = server.log_until("connection lost");
+    assert!(!log.iter().any(|line| line["command"] == "SEARCH"), "it was searched to the end: {log:?}");
+    server.connect().login().ok("NOOP");
+}
+
+#[test]
 fn a_handshake_that_never_comes_ends() {
     let data = data_with_user();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -143,4 +163,33 @@ fn a_request_for_metrics_is_so_long_and_no_longer() {
     };
     assert!(answered(8192));
     assert!(!answered(8193));
+}
+
+#[test]
+fn so_many_requests_for_metrics_at_once_and_silent_ones_end() {
+    const AT_ONCE: usize = 16;
+    let data = data_with_user();
+    let server = Server::start(data.path(), "", &["imap=127.0.0.1:0", "metrics=127.0.0.1:0"]);
+    let connect = || tcp(server.address("metrics"));
+    let ask = |stream: &mut std::net::TcpStream| stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let answer = |stream: &mut std::net::TcpStream| {
+        let mut text = String::new();
+        stream.read_to_string(&mut text).map(|_| text)
+    };
+    // All but one place are held by those who say nothing.
+    let mut silent: Vec<_> = (1..AT_ONCE).map(|_| connect()).collect();
+    let mut last_place = connect();
+    ask(&mut last_place);
+    assert!(answer(&mut last_place).unwrap().starts_with("HTTP/1.1 200 OK"));
+    // Now all of them.
+    silent.push(connect());
+    let mut waiting = connect();
+    ask(&mut waiting);
+    waiting.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+    let error = waiting.read(&mut [0]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WouldBlock, "it was answered although all places are taken");
+    // The silent ones have ten seconds, and then there is room.
+    waiting.set_read_timeout(Some(DEADLINE)).unwrap();
+    assert!(answer(&mut waiting).unwrap().starts_with("HTTP/1.1 200 OK"));
+    assert_eq!(answer(&mut silent[0]).unwrap(), "");
 }

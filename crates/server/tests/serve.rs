@@ -127,6 +127,8 @@ fn metrics_are_served_and_count() {
         "mailyard_logins_total{result=\"ok\"} 1",
         "mailyard_commands_total{command=\"APPEND\",result=\"ok\"} 1",
         "mailyard_appends_total 1",
+        "mailyard_log_syncs_total 1",
+        "mailyard_log_commits_total 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }

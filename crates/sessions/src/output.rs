@@ -26,10 +26,14 @@ impl Output {
         if self.sent == self.bytes.len() {
             self.bytes.clear();
             self.sent = 0;
-            // An idle connection keeps no big buffer.
-            if self.bytes.capacity() > IDLE_CAPACITY {
-                self.bytes.shrink_to(0);
-            }
+        }
+    }
+
+    /// Gives the memory of an empty buffer back. For a driver that is about to wait: an idle connection keeps no big buffer, and one
+    /// that sends a long answer would pay for a new one with every piece.
+    pub fn rest(&mut self) {
+        if self.is_empty() && self.bytes.capacity() > IDLE_CAPACITY {
+            self.bytes = Vec::new();
         }
     }
 
@@ -95,5 +99,11 @@ mod tests {
         assert_eq!(out.pending(), b"c1");
         out.consume(99);
         assert!(out.is_empty());
+        out.push(&[0; 2 * IDLE_CAPACITY]);
+        out.rest();
+        assert_eq!(out.pending().len(), 2 * IDLE_CAPACITY, "what waits is kept");
+        out.consume(usize::MAX);
+        out.rest();
+        assert_eq!(out.bytes.capacity(), 0);
     }
 }

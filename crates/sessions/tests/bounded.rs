@@ -125,6 +125,41 @@ fn a_client_that_does_not_read_is_not_read_from() {
 }
 
 #[test]
+fn output_is_made_up_to_its_limit_and_no_further() {
+    let answers_to = |room: &dyn Fn(usize) -> usize| {
+        let mut client = Client::logged_in();
+        let one = client.ask(b"b NOOP\r\n").len();
+        client.out = Output::new(room(one));
+        client.session.receive(&b"b NOOP\r\n".repeat(10));
+        let mut made = Vec::new();
+        // Asking again makes no more, as long as nothing was read.
+        for _ in 0..3 {
+            assert!(matches!(client.session.step(NOW, &mut client.out), Step::Output));
+            made.push(client.out.pending().len() / one);
+        }
+        let rest = client.said().len() / one;
+        assert_eq!(rest, 10, "everything is answered once it is read");
+        made
+    };
+    assert_eq!(answers_to(&|one| 4 * one), [4, 4, 4], "four answers fill it");
+    assert_eq!(answers_to(&|one| 4 * one + 1), [5, 5, 5], "an answer is not cut");
+}
+
+#[test]
+fn commands_before_login_are_short() {
+    let id = |octets: usize| {
+        let (start, end) = ("a ID (\"x\" \"", "\")\r\n");
+        format!("{start}{}{end}", "y".repeat(octets - start.len() - end.len())).into_bytes()
+    };
+    let mut client = Client::new(Settings::default());
+    assert!(text(&client.ask(&id(16_384))).contains("a OK"));
+    assert_eq!(text(&client.ask(&id(16_385))), "a BAD A limit was met (limit line_bytes_max)\r\n");
+    assert!(text(&client.ask(b"a LOGIN ann secret\r\n")).starts_with("a OK"));
+    assert!(text(&client.ask(&id(65_536))).contains("a OK"));
+    assert_eq!(text(&client.ask(&id(65_537))), "a BAD A limit was met (limit line_bytes_max)\r\n");
+}
+
+#[test]
 fn input_is_taken_up_to_its_limit_and_no_further() {
     let mut settings = Settings::default();
     settings.limits.input_bytes_max = 100;
@@ -156,6 +191,30 @@ fn many_answers_are_pulled_in_pieces() {
     assert!(expunged.starts_with("* 20000 EXPUNGE\r\n* 19999 EXPUNGE\r\n"));
     assert_eq!(expunged.matches("EXPUNGE\r\n").count(), 20_000);
     assert!(client.most < 2 * OUTPUT_BYTES, "{}", client.most);
+}
+
+#[test]
+fn a_long_search_says_that_it_goes_on() {
+    let mut client = Client::logged_in();
+    client.ask(b"b SELECT INBOX\r\n");
+    let message = message(1 << 20);
+    let mut append = format!("c APPEND INBOX {{{}+}}\r\n", message.len()).into_bytes();
+    append.extend_from_slice(&message);
+    append.extend_from_slice(b"\r\n");
+    client.ask(&append);
+    for _ in 0..5 {
+        client.ask(b"d COPY 1:* INBOX\r\n");
+    }
+    client.session.receive(b"e SEARCH BODY nowhere\r\nf NOOP\r\n");
+    // Each slice of the work takes four seconds.
+    let mut now = NOW;
+    while let Step::Output = client.session.step(now, &mut client.out) {
+        now.monotonic += std::time::Duration::from_secs(4);
+    }
+    let said = text(client.out.pending());
+    assert!(now.monotonic.as_secs() >= 24, "the search was done in {:?}", now.monotonic);
+    let expected = "* OK Still searching\r\n".repeat(now.monotonic.as_secs() as usize / 12);
+    assert_eq!(said, expected + "* SEARCH\r\ne OK Searched\r\nf OK Nothing done\r\n");
 }
 
 /// Both directions of a client that compresses.

@@ -15,6 +15,7 @@ use platform::Env;
 
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
+use crate::writes::Writes;
 use crate::{MessageWriter, PendingMessage, Reader, View};
 
 /// One user's mail.
@@ -191,10 +192,19 @@ pub struct Expunged {
 }
 
 impl Account {
-    pub(crate) fn new(name: AccountName, env: Env, log: Arc<Log>, message_bytes_max: u64) -> Self {
+    pub(crate) fn new(
+        name: AccountName,
+        env: Env,
+        log: Arc<Log>,
+        message_bytes_max: u64,
+        writes: &Arc<Writes>,
+    ) -> Self {
         let listeners = Arc::new(Listeners::default());
-        let to_call = Arc::clone(&listeners);
-        log.set_listener(Some(Box::new(move |_| to_call.call())));
+        let (to_call, count) = (Arc::clone(&listeners), writes.counter(&log));
+        log.set_listener(Some(Box::new(move |state| {
+            count(state.modseq().0);
+            to_call.call();
+        })));
         let recent = RecentFloors::default();
         Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max }) }
     }
@@ -304,14 +314,7 @@ impl Account {
     /// Expunges the entries with `\Deleted`, of all or of `uids` only.
     pub fn expunge(&self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<Expunged> {
         self.commit(|transaction| {
-            let now = transaction.mailbox(mailbox)?;
-            let is_deleted = |row: &index::Row| row.flags.has(SystemFlag::Deleted);
-            let doomed: UidSet = match uids {
-                _ if now.deleted() == 0 => UidSet::new(),
-                Some(uids) => now.rows_of(uids).map(|(_, row)| row).filter(is_deleted).map(|row| row.uid).collect(),
-                None => now.all_rows().map(|(_, row)| row).filter(is_deleted).map(|row| row.uid).collect(),
-            };
-            let uids = transaction.expunge(mailbox, &doomed)?;
+            let uids = transaction.expunge_deleted(mailbox, uids)?;
             Ok(Expunged { uids, highest_modseq: transaction.mailbox(mailbox)?.highest_modseq() })
         })
     }

@@ -23,6 +23,7 @@ pub mod search;
 mod stats;
 mod store;
 mod view;
+mod writes;
 
 pub use account::{
     Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, PendingAppend, Status, StoreFlags,
@@ -38,3 +39,4 @@ pub use restore::Restored;
 pub use stats::Stats;
 pub use store::{Options, Store};
 pub use view::{Entry, Rows, View};
+pub use writes::WriteCounts;

@@ -21,6 +21,7 @@ use platform::{Disk, Env, LockGuard};
 
 use crate::Account;
 use crate::derived::MimeDerive;
+use crate::writes::{WriteCounts, Writes};
 
 /// How a store behaves; every number has its unit in its name.
 #[derive(Clone, Debug)]
@@ -54,6 +55,7 @@ pub struct Store {
     slots: Mutex<BTreeMap<AccountName, Arc<Slot>>>,
     /// The account that was served last by [`Store::maintain`]. Held while it works, and while an account is made or removed.
     turn: Mutex<Option<AccountName>>,
+    writes: Arc<Writes>,
     _lock: LockGuard,
 }
 
@@ -97,13 +99,18 @@ impl Store {
                 remove_tree(&*env.disk, &accounts_dir.join(entry.name))?;
             }
         }
-        let (slots, turn) = Default::default();
-        Ok(Arc::new(Store { env, accounts_dir, options, slots, turn, _lock: guard }))
+        let (slots, turn, writes) = Default::default();
+        Ok(Arc::new(Store { env, accounts_dir, options, slots, turn, writes, _lock: guard }))
     }
 
     /// The options it was opened with.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// How much was made durable since it was opened.
+    pub fn writes(&self) -> WriteCounts {
+        self.writes.counts()
     }
 
     /// Clock, disk and randomness.
@@ -177,7 +184,8 @@ impl Store {
                     return Err(error.context(format!("opening account {name}")));
                 }
             };
-            let account = Arc::new(Account::new(name.clone(), self.env.clone(), log, self.options.message_bytes_max));
+            let (name, env, max) = (name.clone(), self.env.clone(), self.options.message_bytes_max);
+            let account = Arc::new(Account::new(name, env, log, max, &self.writes));
             *open = Some(Open { account: Arc::clone(&account), used_at });
             return Ok(account);
         }

@@ -165,6 +165,9 @@ impl View {
 
     /// The sequence numbers of those UIDs that are in the view.
     pub fn seqs_of(&self, uids: &UidSet) -> NumSet {
+        if self.ghosts.is_empty() {
+            return self.mailbox.seqs_of(uids);
+        }
         let mut seqs = NumSet::new();
         for &(first, last) in uids.ranges() {
             let (from, to) =
@@ -178,6 +181,9 @@ impl View {
 
     /// The UIDs at those sequence numbers.
     pub fn uids_of(&self, seqs: &NumSet) -> UidSet {
+        if self.ghosts.is_empty() {
+            return self.mailbox.uids_of(seqs);
+        }
         let mut uids = UidSet::new();
         for &(first, last) in seqs.ranges() {
             uids.extend(self.rows(first..=last).map(|entry| entry.uid.get()));
@@ -217,9 +223,11 @@ impl View {
             ..Changes::default()
         };
         if expunges {
-            let ghosts: UidSet = self.ghosts.iter().map(|row| row.uid).collect();
-            changes.expunged_uids = if ghosts.is_empty() { found.expunged } else { ghosts.union(&found.expunged) };
-            changes.expunged_seqs = self.seqs_of(&changes.expunged_uids);
+            (changes.expunged_uids, changes.expunged_seqs) = (found.expunged, found.expunged_seqs);
+            if !self.ghosts.is_empty() {
+                changes.expunged_uids = self.ghost_uids().union(&changes.expunged_uids);
+                changes.expunged_seqs = self.seqs_of(&changes.expunged_uids);
+            }
             self.ghosts = Arc::default();
         } else if !found.expunged.is_empty() {
             let mut ghosts: Vec<Row> = self.mailbox.rows_of(&found.expunged).map(|(_, row)| row).collect();

@@ -107,6 +107,10 @@ fn many_sessions() {
         expected
     });
     assert!(heard.load(Ordering::Relaxed) > 0);
+    // An append of each message, and STORE and EXPUNGE of every third.
+    let writes = store.writes();
+    assert!(writes.commits >= u64::from(WRITERS * (MESSAGES + 2 * MESSAGES.div_ceil(3))), "{writes:?}");
+    assert!((1..=writes.commits).contains(&writes.syncs), "{writes:?}");
     assert_eq!(account.check().unwrap().findings, []);
     drop((guard, account));
     drop(store);

@@ -17,19 +17,25 @@ pub use fetch::FetchWriter;
 const QUOTED_BYTES_MAX: usize = 1024;
 
 /// Writes a number.
-pub fn number(out: &mut Vec<u8>, mut value: u64) {
-    // 20 digits hold 2⁶⁴-1.
-    let mut digits = [0u8; 20];
-    let mut count = 0;
-    for slot in digits.iter_mut().rev() {
-        *slot = b'0' + (value % 10) as u8;
-        count += 1;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
+pub fn number(out: &mut Vec<u8>, value: u64) {
+    const EIGHT_DIGITS: u64 = 100_000_000;
+    let (before, mut rest) = (value / EIGHT_DIGITS, (value % EIGHT_DIGITS) as u32);
+    let mut count = 8;
+    if before > 0 {
+        number(out, before);
+    } else {
+        count = rest.checked_ilog10().map_or(1, |log| log as usize + 1);
     }
-    out.extend_from_slice(digits.get(digits.len() - count..).unwrap_or_default());
+    // The digits are gathered in a register, the first one lowest; all of it is copied and then cut. Copying only as many octets as
+    // there are digits would be a call, and digits in memory would have to be waited for.
+    let mut digits = 0u64;
+    for _ in 0..count {
+        digits = digits << 8 | u64::from(b'0' + (rest % 10) as u8);
+        rest /= 10;
+    }
+    let end = out.len() + count;
+    out.extend_from_slice(&digits.to_le_bytes());
+    out.truncate(end);
 }
 
 /// Writes a set of numbers: `1:3,5`; nothing for the empty set, which the grammar cannot write.
@@ -219,6 +225,14 @@ mod tests {
                 let back = if byte == 0 { scan.literal().map(<[u8]>::to_vec) } else { scan.string("") };
                 assert_eq!(back, Ok(vec![byte]));
             }
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_length() {
+        let edges = (0..20).flat_map(|digits| [10u64.pow(digits) - 1, 10u64.pow(digits), 10u64.pow(digits) + 1]);
+        for value in edges.chain([u64::MAX]) {
+            assert_eq!(written(|out| number(out, value)), value.to_string());
         }
     }
 

@@ -26,7 +26,7 @@ impl Codec {
     fn compress(self, raw: &[u8]) -> Result<(u8, Vec<u8>)> {
         let packed = match self {
             Codec::Raw => return Ok((0, raw.to_vec())),
-            Codec::Lz4 => (1, lz4_flex::block::compress(raw)),
+            Codec::Lz4 => (1, lz4::block::compress(raw, None, false)?),
             Codec::Zstd(level) => (2, zstd::bulk::compress(raw, level)?),
         };
         Ok(if packed.1.len() < raw.len() { packed } else { (0, raw.to_vec()) })
@@ -201,54 +201,78 @@ pub(crate) fn corrupt(path: &Path, offset: u64, what: impl std::fmt::Display) ->
 
 /// Reads a block of a column into `raw`, whose old contents are gone also after an error.
 pub(crate) fn read_block(file: &dyn File, path: &Path, span: &ColumnSpan, block: u64, raw: &mut Vec<u8>) -> Result<()> {
-    raw.clear();
-    let damaged_entry = |at: u64| corrupt(path, at, format_args!("the table entry of block {block} is damaged"));
-    let raw_len = span.raw_len_of(block).ok_or_else(|| damaged_entry(span.table_at))?;
-    let entry_at = block
-        .checked_mul(BLOCK_ENTRY_BYTES as u64)
-        .and_then(|offset| span.table_at.checked_add(offset))
-        .ok_or_else(|| damaged_entry(span.table_at))?;
-    let mut entry = [0; BLOCK_ENTRY_BYTES];
-    read_or_corrupt(file, path, &mut entry, entry_at)?;
-    let entry = BlockEntry::read(&entry).ok_or_else(|| damaged_entry(entry_at))?;
-    let damaged = || corrupt(path, entry.at, format_args!("block {block} does not match its checksum"));
-    if entry.stored_len as usize > raw_len {
-        return Err(damaged());
+    let result = UNPACKER.with_borrow_mut(|unpacker| unpacker.read_block(file, path, span, block, raw));
+    if result.is_err() {
+        raw.clear();
     }
-    let mut stored = vec![0; entry.stored_len as usize];
-    read_or_corrupt(file, path, &mut stored, entry.at)?;
-    if crc32c::crc32c(&stored) != entry.crc {
-        return Err(damaged());
-    }
-    match entry.codec {
-        0 => *raw = stored,
-        1 => {
-            raw.resize(raw_len, 0);
-            let len = lz4_flex::block::decompress_into(&stored, raw).map_err(|_| damaged())?;
-            raw.truncate(len);
-        }
-        2 => {
-            raw.resize(raw_len, 0);
-            let len = unpack_zstd(&stored, raw).map_err(|_| damaged())?;
-            raw.truncate(len);
-        }
-        codec => return Err(corrupt(path, entry_at, format_args!("block {block} has the unknown codec {codec}"))),
-    }
-    if raw.len() == raw_len { Ok(()) } else { Err(damaged()) }
+    result
 }
 
-/// Unpacks a zstd frame with the thread's own context: making one for every block costs as much as a small block itself.
-fn unpack_zstd(stored: &[u8], raw: &mut [u8]) -> io::Result<usize> {
-    thread_local! {
-        static CONTEXT: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
-    }
-    CONTEXT.with_borrow_mut(|context| {
-        let context = match context {
-            Some(context) => context,
-            None => context.insert(zstd::bulk::Decompressor::new()?),
+thread_local! {
+    static UNPACKER: RefCell<Unpacker> = const { RefCell::new(Unpacker { zstd: None, stored: Vec::new() }) };
+}
+
+/// What a thread keeps for reading blocks: making it anew costs as much as a small block itself.
+struct Unpacker {
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    /// A block as it is stored: at most [`BLOCK_BYTES_MAX`].
+    stored: Vec<u8>,
+}
+
+impl Unpacker {
+    /// Leaves anything in `raw` after an error.
+    fn read_block(
+        &mut self,
+        file: &dyn File,
+        path: &Path,
+        span: &ColumnSpan,
+        block: u64,
+        raw: &mut Vec<u8>,
+    ) -> Result<()> {
+        let damaged_entry = |at: u64| corrupt(path, at, format_args!("the table entry of block {block} is damaged"));
+        let raw_len = span.raw_len_of(block).ok_or_else(|| damaged_entry(span.table_at))?;
+        let entry_at = block
+            .checked_mul(BLOCK_ENTRY_BYTES as u64)
+            .and_then(|offset| span.table_at.checked_add(offset))
+            .ok_or_else(|| damaged_entry(span.table_at))?;
+        let mut entry = [0; BLOCK_ENTRY_BYTES];
+        read_or_corrupt(file, path, &mut entry, entry_at)?;
+        let entry = BlockEntry::read(&entry).ok_or_else(|| damaged_entry(entry_at))?;
+        let damaged = || corrupt(path, entry.at, format_args!("block {block} does not match its checksum"));
+        if entry.stored_len as usize > raw_len {
+            return Err(damaged());
+        }
+        // A buffer that has the right length already is not filled with zeros first.
+        raw.resize(raw_len, 0);
+        self.stored.resize(entry.stored_len as usize, 0);
+        read_or_corrupt(file, path, &mut self.stored, entry.at)?;
+        if crc32c::crc32c(&self.stored) != entry.crc {
+            return Err(damaged());
+        }
+        let len = match entry.codec {
+            0 => {
+                std::mem::swap(raw, &mut self.stored);
+                raw.len()
+            }
+            1 => self.unpack_lz4(raw).map_err(|_| damaged())?,
+            2 => self.unpack_zstd(raw).map_err(|_| damaged())?,
+            codec => return Err(corrupt(path, entry_at, format_args!("block {block} has the unknown codec {codec}"))),
         };
-        context.decompress_to_buffer(stored, raw)
-    })
+        if len == raw_len { Ok(()) } else { Err(damaged()) }
+    }
+
+    fn unpack_lz4(&mut self, raw: &mut [u8]) -> io::Result<usize> {
+        let raw_len = i32::try_from(raw.len()).map_err(io::Error::other)?;
+        lz4::block::decompress_to_buffer(&self.stored, Some(raw_len), raw)
+    }
+
+    fn unpack_zstd(&mut self, raw: &mut [u8]) -> io::Result<usize> {
+        let zstd = match &mut self.zstd {
+            Some(zstd) => zstd,
+            None => self.zstd.insert(zstd::bulk::Decompressor::new()?),
+        };
+        zstd.decompress_to_buffer(self.stored.as_slice(), raw)
+    }
 }
 
 /// Reads exactly; a file that ends too early is damage.

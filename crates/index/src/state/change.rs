@@ -1,5 +1,7 @@
 //! How a mailbox changes: the only functions that write rows. They keep the slots' summaries and the totals right.
 
+use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Flags, ModSeq, UidSet};
@@ -7,6 +9,18 @@ use model::{Flags, ModSeq, UidSet};
 use super::chunk::{CHUNK_ROWS_MAX, Chunk, Row, Slot, Summary};
 use super::history::Batch;
 use super::mailbox::Mailbox;
+
+/// Rows that are copied to append one to a chunk that somebody else holds.
+const SHARED_ROWS_MAX: usize = 64;
+
+impl Slot {
+    /// Takes in the rows of the slot behind it.
+    fn append(&mut self, next: &Slot) {
+        let chunk = Arc::make_mut(&mut self.chunk);
+        chunk.append(&next.chunk);
+        self.summary = Summary::of(chunk);
+    }
+}
 
 impl Mailbox {
     /// Sets the totals and each slot's `before` from the slots' summaries.
@@ -26,7 +40,8 @@ impl Mailbox {
         if self.slots.last().is_some_and(|slot| slot.summary.uid_last >= row.uid.get()) {
             return false;
         }
-        if self.slots.last().is_none_or(|slot| slot.chunk.len() >= CHUNK_ROWS_MAX) {
+        if !self.slots.last_mut().is_some_and(has_room) {
+            self.join_last();
             let slot = Slot { summary: Summary::default(), before: self.exists, chunk: Arc::new(Chunk::new()) };
             self.slots.push(slot);
         }
@@ -43,30 +58,22 @@ impl Mailbox {
         true
     }
 
+    /// Makes one chunk of the last two when it can hold both.
+    fn join_last(&mut self) {
+        if let [.., last, new] = self.slots.as_mut_slice()
+            && last.chunk.len() + new.chunk.len() <= CHUNK_ROWS_MAX
+        {
+            last.append(new);
+            self.slots.pop();
+        }
+    }
+
     /// Gives the entries of `uids` these flags and this modseq, unless a later change gave them a larger one.
     pub(crate) fn set_flags(&mut self, uids: &UidSet, flags: Flags, modseq: ModSeq) {
-        let mut touched = Vec::new();
-        for &(first, last) in uids.ranges() {
-            let (mut at, mut index) = self.find(first);
-            while let Some(slot) = self.slots.get_mut(at).filter(|slot| slot.summary.uid_first <= last) {
-                let end = last.checked_add(1).map_or(slot.chunk.len(), |after| slot.chunk.lower_bound(after));
-                if index < end {
-                    let chunk = Arc::make_mut(&mut slot.chunk);
-                    for index in index..end {
-                        if chunk.modseq_number(index) <= modseq.0 {
-                            chunk.set_flags(index, flags, modseq);
-                        }
-                    }
-                    if touched.last() != Some(&at) {
-                        touched.push(at);
-                    }
-                }
-                (at, index) = (at + 1, 0);
-            }
-        }
-        for at in touched {
-            let slot = &mut self.slots[at];
-            slot.summary = Summary::of(&slot.chunk);
+        let runs: Vec<_> = self.runs(uids).collect();
+        for (slot, rows) in runs {
+            let slot = &mut self.slots[slot];
+            Arc::make_mut(&mut slot.chunk).set_flags(rows, flags, modseq, &mut slot.summary);
         }
         self.highest_modseq = self.highest_modseq.max(modseq);
         self.recount();
@@ -74,14 +81,14 @@ impl Mailbox {
 
     /// Takes the entries of `uids` away and remembers them. UIDs without an entry are remembered as gone.
     pub(crate) fn expunge(&mut self, uids: &UidSet, modseq: ModSeq, time: i64, ranges_max: usize) {
-        let rows: Vec<Row> = self.rows_of(uids).map(|(_, row)| row).collect();
-        let mut gone = rows.iter().map(|row| row.uid.get()).peekable();
-        for slot in &mut self.slots {
-            let last = slot.summary.uid_last;
-            if gone.peek().is_none_or(|uid| *uid > last) {
-                continue;
-            }
-            Arc::make_mut(&mut slot.chunk).retain(|uid| gone.next_if_eq(&uid).is_none());
+        let runs: Vec<_> = self.runs(uids).collect();
+        let mut rows: Vec<Row> = Vec::with_capacity(runs.iter().map(|(_, rows)| rows.len()).sum());
+        for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+            let Some((slot, _)) = runs.first() else { continue };
+            let slot = &mut self.slots[*slot];
+            let gone = runs.iter().map(|(_, rows)| rows.clone());
+            rows.extend(slot.chunk.rows(gone.clone().flatten()));
+            slot.chunk = Arc::new(slot.chunk.with_rows(&between(gone, slot.chunk.len())));
             slot.summary = Summary::of(&slot.chunk);
         }
         self.slots.retain(|slot| slot.summary.rows > 0);
@@ -99,16 +106,27 @@ impl Mailbox {
             return;
         }
         let mut merged: Vec<Slot> = Vec::with_capacity(self.slots.len());
-        for slot in std::mem::take(&mut self.slots) {
+        for slot in mem::take(&mut self.slots) {
             match merged.last_mut().filter(|last| fits(last, &slot)) {
-                Some(last) => {
-                    let chunk = Arc::make_mut(&mut last.chunk);
-                    chunk.extend(&slot.chunk, 0..slot.chunk.len());
-                    last.summary = Summary::of(chunk);
-                }
+                Some(last) => last.append(&slot),
                 None => merged.push(slot),
             }
         }
         self.slots = merged;
     }
+}
+
+/// Whether a row is best appended to this chunk: a shared one is copied for it, so it must be short.
+fn has_room(slot: &mut Slot) -> bool {
+    let max = if Arc::get_mut(&mut slot.chunk).is_some() { CHUNK_ROWS_MAX } else { SHARED_ROWS_MAX };
+    slot.chunk.len() < max
+}
+
+/// What of `0..len` lies between the ranges, which rise.
+fn between(ranges: impl Iterator<Item = Range<usize>>, len: usize) -> Vec<Range<usize>> {
+    let mut from = 0;
+    let mut rest: Vec<_> = ranges.map(|range| mem::replace(&mut from, range.end)..range.start).collect();
+    rest.push(from..len);
+    rest.retain(|range| !range.is_empty());
+    rest
 }

@@ -5,9 +5,10 @@
 //! checkpoint was opened.
 
 use std::ops::Range;
+use std::slice;
 use std::sync::Arc;
 
-use model::{DateTime, EmailId, Flags, ModSeq, SystemFlag, Uid};
+use model::{DateTime, EmailId, Flags, ModSeq, SystemFlag, Uid, UidSet};
 use platform::Mapped;
 
 /// Entries in a chunk at most.
@@ -83,28 +84,103 @@ pub(crate) struct Chunk {
     columns: Columns,
 }
 
-/// The `index`th `N` bytes of a column that begins at `at`.
-fn cell<const N: usize>(bytes: &[u8], at: usize, index: usize) -> [u8; N] {
-    let from = at + index * N;
-    bytes
-        .get(from..from + N)
-        .and_then(|cell| cell.try_into().ok())
-        .expect("the checkpoint's reader checked that the columns lie inside the file")
+/// A number as it stands on disk: `N` bytes, least significant first.
+trait Cell<const N: usize>: Copy {
+    fn read(bytes: [u8; N]) -> Self;
 }
 
-/// Reads one cell, wherever the columns are. `$before` is the bytes a row of the columns before this one.
+macro_rules! cells {
+    ($($type:ty: $bytes:literal),*) => {
+        $(impl Cell<$bytes> for $type {
+            fn read(bytes: [u8; $bytes]) -> Self {
+                <$type>::from_le_bytes(bytes)
+            }
+        })*
+    };
+}
+
+cells!(u128: 16, u64: 8, i64: 8, u32: 4, i16: 2);
+
+/// One column of a chunk, wherever it is.
+#[derive(Clone, Copy)]
+enum Column<'a, T, const N: usize> {
+    Owned(&'a [T]),
+    Mapped(&'a [[u8; N]]),
+}
+
+impl<T: Cell<N>, const N: usize> Column<'_, T, N> {
+    #[inline]
+    fn get(self, index: usize) -> T {
+        match self {
+            Column::Owned(cells) => cells[index],
+            Column::Mapped(cells) => T::read(cells[index]),
+        }
+    }
+
+    /// Appends these rows to `out`.
+    fn copy(self, rows: &[Range<usize>], out: &mut Vec<T>) {
+        out.reserve(rows.iter().map(Range::len).sum());
+        for rows in rows {
+            match self {
+                Column::Owned(cells) => out.extend_from_slice(&cells[rows.clone()]),
+                Column::Mapped(cells) => out.extend(cells[rows.clone()].iter().map(|cell| T::read(*cell))),
+            }
+        }
+    }
+
+    /// All cells in their order, without a look at where the column is for each.
+    fn fold<R>(self, start: R, each: impl FnMut(R, T) -> R) -> R {
+        match self {
+            Column::Owned(cells) => cells.iter().copied().fold(start, each),
+            Column::Mapped(cells) => cells.iter().map(|cell| T::read(*cell)).fold(start, each),
+        }
+    }
+}
+
+/// One column. `$before` is the bytes a row of the columns before this one.
 macro_rules! column {
-    ($name:ident, $type:ty, $bytes:literal, $before:literal, |$owned:ident| $vec:expr) => {
-        pub(crate) fn $name(&self, index: usize) -> $type {
+    ($column:ident, $type:ty, $bytes:literal, $before:literal, |$owned:ident| $vec:expr) => {
+        fn $column(&self) -> Column<'_, $type, $bytes> {
             match &self.columns {
-                Columns::Owned($owned) => $vec[index],
+                Columns::Owned($owned) => Column::Owned(&$vec),
                 Columns::Mapped { bytes, at, rows } => {
-                    assert!(index < *rows, "the row is in the chunk");
-                    <$type>::from_le_bytes(cell::<$bytes>(bytes, at + $before * rows, index))
+                    let from = at + $before * rows;
+                    let column = bytes.get(from..from + $bytes * rows);
+                    Column::Mapped(column.expect("checked when the chunk was mapped").as_chunks().0)
                 }
             }
         }
     };
+}
+
+/// All columns of a chunk.
+struct Cells<'a> {
+    flags: Column<'a, u128, 16>,
+    modseq: Column<'a, u64, 8>,
+    internal_date: Column<'a, i64, 8>,
+    save_date: Column<'a, i64, 8>,
+    email_id: Column<'a, u64, 8>,
+    uid: Column<'a, u32, 4>,
+    size: Column<'a, u32, 4>,
+    zone: Column<'a, i16, 2>,
+}
+
+impl Cells<'_> {
+    #[inline]
+    fn row(&self, index: usize) -> Row {
+        Row {
+            uid: Uid::new(self.uid.get(index)).expect("no row has UID 0: they are checked when they enter"),
+            flags: Flags(self.flags.get(index)),
+            modseq: ModSeq(self.modseq.get(index)),
+            internal_date: DateTime {
+                unix_seconds: self.internal_date.get(index),
+                offset_minutes: self.zone.get(index).clamp(-1439, 1439),
+            },
+            save_date: self.save_date.get(index),
+            size: self.size.get(index),
+            email_id: EmailId(self.email_id.get(index)),
+        }
+    }
 }
 
 impl Chunk {
@@ -126,49 +202,88 @@ impl Chunk {
         }
     }
 
-    column!(flags_bits, u128, 16, 0, |o| o.flags);
-    column!(modseq_number, u64, 8, 16, |o| o.modseq);
-    column!(internal_date, i64, 8, 24, |o| o.fixed.internal_date);
-    column!(save_date, i64, 8, 32, |o| o.fixed.save_date);
-    column!(email_id, u64, 8, 40, |o| o.fixed.email_id);
-    column!(uid, u32, 4, 48, |o| o.fixed.uid);
-    column!(size, u32, 4, 52, |o| o.fixed.size);
-    column!(zone, i16, 2, 56, |o| o.fixed.zone);
+    column!(flags_column, u128, 16, 0, |o| o.flags);
+    column!(modseq_column, u64, 8, 16, |o| o.modseq);
+    column!(internal_date_column, i64, 8, 24, |o| o.fixed.internal_date);
+    column!(save_date_column, i64, 8, 32, |o| o.fixed.save_date);
+    column!(email_id_column, u64, 8, 40, |o| o.fixed.email_id);
+    column!(uid_column, u32, 4, 48, |o| o.fixed.uid);
+    column!(size_column, u32, 4, 52, |o| o.fixed.size);
+    column!(zone_column, i16, 2, 56, |o| o.fixed.zone);
+
+    pub(crate) fn uid(&self, index: usize) -> u32 {
+        self.uid_column().get(index)
+    }
+
+    pub(crate) fn email_id(&self, index: usize) -> u64 {
+        self.email_id_column().get(index)
+    }
 
     pub(crate) fn row(&self, index: usize) -> Row {
-        Row {
-            uid: Uid::new(self.uid(index)).expect("no row has UID 0: they are checked when they enter"),
-            flags: Flags(self.flags_bits(index)),
-            modseq: ModSeq(self.modseq_number(index)),
-            internal_date: DateTime {
-                unix_seconds: self.internal_date(index),
-                offset_minutes: self.zone(index).clamp(-1439, 1439),
-            },
-            save_date: self.save_date(index),
-            size: self.size(index),
-            email_id: EmailId(self.email_id(index)),
+        self.cells().row(index)
+    }
+
+    /// These rows.
+    pub(crate) fn rows(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = Row> {
+        let cells = self.cells();
+        rows.map(move |row| cells.row(row))
+    }
+
+    #[inline]
+    fn cells(&self) -> Cells<'_> {
+        Cells {
+            flags: self.flags_column(),
+            modseq: self.modseq_column(),
+            internal_date: self.internal_date_column(),
+            save_date: self.save_date_column(),
+            email_id: self.email_id_column(),
+            uid: self.uid_column(),
+            size: self.size_column(),
+            zone: self.zone_column(),
         }
     }
 
-    /// The index of the first row whose UID is not below `uid`.
-    pub(crate) fn lower_bound(&self, uid: u32) -> usize {
-        let (mut low, mut high) = (0, self.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.uid(middle) < uid {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+    /// The index of the first row at `from` or behind it whose UID is not below `uid`: quick when that is near.
+    pub(crate) fn lower_bound(&self, from: usize, uid: u32) -> usize {
+        match self.uid_column() {
+            Column::Owned(cells) => lower_bound(cells, from, |cell| *cell < uid),
+            Column::Mapped(cells) => lower_bound(cells, from, |cell| u32::read(*cell) < uid),
         }
-        low
+    }
+
+    /// The UIDs of the rows that have one of these flags, rising.
+    pub(crate) fn uids_with(&self, flags: Flags) -> impl Iterator<Item = u32> {
+        let (column, uids) = (self.flags_column(), self.uid_column());
+        (0..self.len()).filter(move |row| Flags(column.get(*row)).intersects(flags)).map(move |row| uids.get(row))
+    }
+
+    /// UID, flags and modseq of these rows.
+    pub(crate) fn flags(&self, rows: Range<usize>) -> impl Iterator<Item = (u32, Flags, ModSeq)> {
+        let (uids, flags, modseqs) = (self.uid_column(), self.flags_column(), self.modseq_column());
+        rows.map(move |row| (uids.get(row), Flags(flags.get(row)), ModSeq(modseqs.get(row))))
+    }
+
+    /// Adds the UIDs of these rows to `uids`.
+    pub(crate) fn collect_uids(&self, rows: Range<usize>, uids: &mut UidSet) {
+        let column = self.uid_column();
+        let Some(last) = rows.end.checked_sub(1).filter(|last| rows.start <= *last) else { return };
+        if (column.get(last) - column.get(rows.start)) as usize == last - rows.start {
+            // None is missing in between: the usual case in a mailbox that only grows.
+            uids.insert_range(column.get(rows.start), column.get(last));
+        } else {
+            uids.extend(rows.map(|row| column.get(row)));
+        }
+    }
+
+    /// The rows that changed after `modseq`, rising.
+    pub(crate) fn changed_since(&self, modseq: u64) -> impl Iterator<Item = usize> {
+        let column = self.modseq_column();
+        (0..self.len()).filter(move |row| column.get(*row) > modseq)
     }
 
     fn owned_mut(&mut self) -> &mut Owned {
         if let Columns::Mapped { rows, .. } = self.columns {
-            let mut copy = Chunk::new();
-            copy.extend(self, 0..rows);
-            self.columns = copy.columns;
+            *self = self.with_rows(slice::from_ref(&(0..rows)));
         }
         match &mut self.columns {
             Columns::Owned(owned) => owned,
@@ -189,36 +304,39 @@ impl Chunk {
         fixed.zone.push(row.internal_date.offset_minutes);
     }
 
-    /// Appends rows of another chunk.
-    pub(crate) fn extend(&mut self, from: &Chunk, rows: Range<usize>) {
-        for index in rows {
-            self.push(&from.row(index));
-        }
+    /// Appends all rows of another chunk.
+    pub(crate) fn append(&mut self, from: &Chunk) {
+        self.extend(from, slice::from_ref(&(0..from.len())));
     }
 
-    pub(crate) fn set_flags(&mut self, index: usize, flags: Flags, modseq: ModSeq) {
+    fn extend(&mut self, from: &Chunk, rows: &[Range<usize>]) {
         let owned = self.owned_mut();
-        owned.flags[index] = flags.0;
-        owned.modseq[index] = modseq.0;
-    }
-
-    /// Keeps the rows for which `keep` (called with each UID, rising) is true.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
-        let owned = self.owned_mut();
-        let keep: Vec<bool> = owned.fixed.uid.iter().map(|uid| keep(*uid)).collect();
-        fn filter<T: Copy>(column: &mut Vec<T>, keep: &[bool]) {
-            let mut keep = keep.iter();
-            column.retain(|_| keep.next().copied().unwrap_or(true));
-        }
-        filter(&mut owned.flags, &keep);
-        filter(&mut owned.modseq, &keep);
+        from.flags_column().copy(rows, &mut owned.flags);
+        from.modseq_column().copy(rows, &mut owned.modseq);
         let fixed = Arc::make_mut(&mut owned.fixed);
-        filter(&mut fixed.internal_date, &keep);
-        filter(&mut fixed.save_date, &keep);
-        filter(&mut fixed.email_id, &keep);
-        filter(&mut fixed.uid, &keep);
-        filter(&mut fixed.size, &keep);
-        filter(&mut fixed.zone, &keep);
+        from.internal_date_column().copy(rows, &mut fixed.internal_date);
+        from.save_date_column().copy(rows, &mut fixed.save_date);
+        from.email_id_column().copy(rows, &mut fixed.email_id);
+        from.uid_column().copy(rows, &mut fixed.uid);
+        from.size_column().copy(rows, &mut fixed.size);
+        from.zone_column().copy(rows, &mut fixed.zone);
+    }
+
+    /// A chunk of these rows of this one.
+    pub(crate) fn with_rows(&self, rows: &[Range<usize>]) -> Chunk {
+        let mut chunk = Chunk::new();
+        chunk.extend(self, rows);
+        chunk
+    }
+
+    /// Gives rows these flags and this modseq, but for those that a later change gave a larger one. The summary follows.
+    pub(crate) fn set_flags(&mut self, rows: Range<usize>, flags: Flags, modseq: ModSeq, summary: &mut Summary) {
+        let owned = self.owned_mut();
+        let cells = owned.flags[rows.clone()].iter_mut().zip(&mut owned.modseq[rows]);
+        for (old, since) in cells.filter(|(_, since)| **since <= modseq.0) {
+            summary.reflag(Flags(*old), flags, modseq);
+            (*old, *since) = (flags.0, modseq.0);
+        }
     }
 
     /// Writes the columns as they are on disk.
@@ -243,6 +361,16 @@ impl Chunk {
     }
 }
 
+/// The index of the first cell at `from` or behind it that is not `below`; those that are come before those that are not.
+fn lower_bound<T>(cells: &[T], from: usize, below: impl Fn(&T) -> bool) -> usize {
+    /// So many are looked at without a branch between them.
+    const NEAR: usize = 16;
+    let rest = cells.get(from..).unwrap_or_default();
+    let (near, far) = rest.split_at(rest.len().min(NEAR));
+    let count = near.iter().filter(|cell| below(cell)).count();
+    from + if count < NEAR { count } else { count + far.partition_point(below) }
+}
+
 /// What is known of a chunk without touching its columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
@@ -258,11 +386,21 @@ pub(crate) struct Summary {
 
 impl Summary {
     pub(crate) fn of(chunk: &Chunk) -> Self {
-        let mut summary = Summary::default();
-        for index in 0..chunk.len() {
-            summary.add(&chunk.row(index));
+        let rows = chunk.len();
+        let uid = |row: Option<usize>| row.map_or(0, |row| chunk.uid(row));
+        let (unseen, deleted) = chunk.flags_column().fold((0, 0), |(unseen, deleted), flags| {
+            let has = |flag| u32::from(Flags(flags).has(flag));
+            (unseen + 1 - has(SystemFlag::Seen), deleted + has(SystemFlag::Deleted))
+        });
+        Summary {
+            rows: rows as u32,
+            uid_first: uid((rows > 0).then_some(0)),
+            uid_last: uid(rows.checked_sub(1)),
+            unseen,
+            deleted,
+            octets: chunk.size_column().fold(0, |sum, size| sum + u64::from(size)),
+            modseq_last: chunk.modseq_column().fold(0, u64::max),
         }
-        summary
     }
 
     pub(crate) fn add(&mut self, row: &Row) {
@@ -275,6 +413,15 @@ impl Summary {
         self.deleted += u32::from(row.flags.has(SystemFlag::Deleted));
         self.octets += u64::from(row.size);
         self.modseq_last = self.modseq_last.max(row.modseq.0);
+    }
+
+    /// A row's flags changed, with this modseq.
+    pub(crate) fn reflag(&mut self, before: Flags, after: Flags, modseq: ModSeq) {
+        let has = |flags: Flags, flag| u32::from(flags.has(flag));
+        self.unseen = (self.unseen + has(before, SystemFlag::Seen)).saturating_sub(has(after, SystemFlag::Seen));
+        self.deleted =
+            (self.deleted + has(after, SystemFlag::Deleted)).saturating_sub(has(before, SystemFlag::Deleted));
+        self.modseq_last = self.modseq_last.max(modseq.0);
     }
 }
 

@@ -146,4 +146,55 @@ mod tests {
         assert_eq!(history.vanished_since(ModSeq(998)).unwrap().to_string(), "1998,2000");
         assert_eq!(history.vanished_since(ModSeq(1000)).unwrap().to_string(), "");
     }
+
+    #[test]
+    fn so_many_ranges_are_remembered_and_no_more() {
+        const EACH: usize = 100;
+        let max = crate::Options::default().tombstone_ranges_max;
+        let mut history = History::default();
+        let mut uid = 0;
+        let mut expunge = |history: &mut History, ranges: usize| {
+            let uids: UidSet = (0..ranges)
+                .map(|_| {
+                    uid += 2;
+                    uid
+                })
+                .collect();
+            let modseq = ModSeq(u64::from(uid));
+            history.push(Batch { modseq, time: 0, uids, rows: Vec::new() }, max);
+        };
+        for _ in 0..max / EACH {
+            expunge(&mut history, EACH);
+        }
+        assert_eq!(history.ranges, max);
+        assert_eq!(history.vanished_since(ModSeq(0)).map(|uids| uids.ranges().len()), Some(max));
+        expunge(&mut history, 1);
+        assert_eq!(history.vanished_since(ModSeq(0)), None, "the oldest are forgotten");
+        assert_eq!(history.ranges, max + 1 - BATCHES_PER_BLOCK * EACH);
+        let known = history.vanished_since(history.floor).unwrap();
+        assert_eq!(known.ranges().len(), history.ranges);
+    }
+
+    #[test]
+    fn what_can_be_brought_back_is_not_forgotten() {
+        let mut history = History::default();
+        for n in 1..=1000u32 {
+            let row = Row {
+                uid: model::Uid::new(n * 2).unwrap(),
+                flags: model::Flags::NONE,
+                modseq: ModSeq(n.into()),
+                internal_date: model::DateTime::utc(0),
+                save_date: 0,
+                size: 0,
+                email_id: model::EmailId(n.into()),
+            };
+            let uids = UidSet::range(n * 2, n * 2);
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, rows: vec![row] }, 300);
+        }
+        assert_eq!(history.ranges, 1000);
+        // Past its time it is, with the next expunge.
+        history.prune(1);
+        history.push(Batch { modseq: ModSeq(1001), time: 1, uids: UidSet::range(3000, 3000), rows: Vec::new() }, 300);
+        assert!(history.ranges <= 300);
+    }
 }

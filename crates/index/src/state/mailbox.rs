@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{KeywordTable, MailboxId, MailboxName, ModSeq, NumSet, SeqNum, SpecialUse, Uid, UidSet, UidValidity};
+use model::{
+    Flags, KeywordTable, MailboxId, MailboxName, ModSeq, NumSet, SeqNum, SpecialUse, SystemFlag, Uid, UidSet,
+    UidValidity,
+};
 
 use super::chunk::{Chunk, Row, Slot};
 use super::history::History;
@@ -126,7 +129,7 @@ impl Mailbox {
     /// The first entry without \Seen. Reads one chunk at most.
     pub fn first_unseen(&self) -> Option<(SeqNum, Row)> {
         let slot = self.slots.iter().find(|slot| slot.summary.unseen > 0)?;
-        let index = (0..slot.chunk.len()).find(|index| !slot.chunk.row(*index).flags.has(model::SystemFlag::Seen))?;
+        let index = (0..slot.chunk.len()).find(|index| !slot.chunk.row(*index).flags.has(SystemFlag::Seen))?;
         self.row(slot.before + index as u32 + 1).map(|row| (seq_num(slot.before + index as u32), row))
     }
 
@@ -141,7 +144,7 @@ impl Mailbox {
     /// Where `uid` is or would be: the slot's number, and the row's index in it.
     pub(crate) fn find(&self, uid: u32) -> (usize, usize) {
         let slot = self.slots.partition_point(|slot| slot.summary.uid_last < uid);
-        (slot, self.slots.get(slot).map_or(0, |slot| slot.chunk.lower_bound(uid)))
+        (slot, self.slots.get(slot).map_or(0, |slot| slot.chunk.lower_bound(0, uid)))
     }
 
     /// The entry with this sequence number (from 1).
@@ -189,37 +192,127 @@ impl Mailbox {
         self.rows(0..self.exists)
     }
 
-    /// The entries with a UID of `uids`, rising.
-    pub fn rows_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (SeqNum, Row)> + 'a {
-        uids.ranges().iter().flat_map(|&(first, last)| {
-            let end = last.checked_add(1).map_or(self.exists, |after| self.count_below(after));
-            self.rows(self.count_below(first)..end)
+    /// Where the entries of `uids` lie: the slots' numbers with rows in them, rising, none empty. Costs what the set costs, and
+    /// little of what lies between its ranges.
+    pub(crate) fn runs<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
+        let mut ranges = uids.ranges().iter();
+        let mut wanted = ranges.next();
+        let (mut at, mut row) = (0, 0);
+        std::iter::from_fn(move || {
+            loop {
+                let &(first, last) = wanted?;
+                if self.slots.get(at)?.summary.uid_last < first {
+                    at += self.slots.get(at..)?.partition_point(|slot| slot.summary.uid_last < first);
+                    row = 0;
+                }
+                let (slot, number) = (self.slots.get(at)?, at);
+                let from = slot.chunk.lower_bound(row, first);
+                let to = if last > slot.summary.uid_last {
+                    (at, row) = (at + 1, 0);
+                    slot.chunk.len()
+                } else {
+                    wanted = ranges.next();
+                    // Most often none is missing in the range.
+                    let whole = from + (last - first) as usize;
+                    let is_whole = whole < slot.chunk.len() && slot.chunk.uid(whole) == last;
+                    row = if is_whole { whole + 1 } else { slot.chunk.lower_bound(from, last.saturating_add(1)) };
+                    row
+                };
+                if from < to {
+                    return Some((number, from..to));
+                }
+            }
         })
     }
 
-    /// The UIDs of a set of sequence numbers; numbers beyond the last entry are left out.
-    pub fn uids_of(&self, seqs: &NumSet) -> UidSet {
+    /// Like [`Mailbox::runs`], for sequence numbers; those beyond the last entry are left out.
+    fn seq_runs<'a>(&'a self, seqs: &'a NumSet) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
+        seqs.ranges().iter().flat_map(move |&(first, last)| {
+            let (start, end) = (first - 1, last.min(self.exists));
+            let slots = self.slots.partition_point(|slot| slot.before <= start).saturating_sub(1)..;
+            let slots = slots.map_while(move |number| self.slots.get(number).map(|slot| (number, slot)));
+            slots.take_while(move |(_, slot)| slot.before < end).map(move |(number, slot)| {
+                let row = |position: u32| position.saturating_sub(slot.before).min(slot.summary.rows) as usize;
+                (number, row(start)..row(end))
+            })
+        })
+    }
+
+    fn uids_at(&self, runs: impl Iterator<Item = (usize, Range<usize>)>) -> UidSet {
         let mut uids = UidSet::new();
-        for &(first, last) in seqs.ranges() {
-            for (_, row) in self.rows(first - 1..last) {
-                uids.insert(row.uid.get());
-            }
+        for (slot, rows) in runs {
+            self.slots[slot].chunk.collect_uids(rows, &mut uids);
         }
         uids
     }
 
+    /// The entries with a UID of `uids`, rising.
+    pub fn rows_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (SeqNum, Row)> + 'a {
+        self.runs(uids).flat_map(|(slot, rows)| {
+            let slot = &self.slots[slot];
+            rows.map(|row| (seq_num(slot.before + row as u32), slot.chunk.row(row)))
+        })
+    }
+
+    /// UID, flags and modseq of the entries of `uids`, rising.
+    pub(crate) fn flags_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (u32, Flags, ModSeq)> + 'a {
+        self.runs(uids).flat_map(|(slot, rows)| self.slots[slot].chunk.flags(rows))
+    }
+
+    /// The UIDs of a set of sequence numbers; numbers beyond the last entry are left out.
+    pub fn uids_of(&self, seqs: &NumSet) -> UidSet {
+        self.uids_at(self.seq_runs(seqs))
+    }
+
+    /// The sequence numbers of those UIDs that exist here.
+    pub fn seqs_of(&self, uids: &UidSet) -> NumSet {
+        self.seqs_at(self.runs(uids))
+    }
+
+    fn seqs_at(&self, runs: impl Iterator<Item = (usize, Range<usize>)>) -> NumSet {
+        let mut seqs = NumSet::new();
+        for (slot, rows) in runs {
+            let before = self.slots[slot].before;
+            seqs.insert_range(before + rows.start as u32 + 1, before + rows.end as u32);
+        }
+        seqs
+    }
+
+    /// The UIDs of `uids` that exist here, and their sequence numbers.
+    pub(crate) fn existing_with_seqs(&self, uids: &UidSet) -> (UidSet, NumSet) {
+        let runs: Vec<_> = self.runs(uids).collect();
+        (self.uids_at(runs.iter().cloned()), self.seqs_at(runs.iter().cloned()))
+    }
+
     /// The UIDs of `uids` that exist here.
     pub fn existing(&self, uids: &UidSet) -> UidSet {
-        self.rows_of(uids).map(|(_, row)| row.uid).collect()
+        self.uids_at(self.runs(uids))
+    }
+
+    /// The UIDs of all entries.
+    pub(crate) fn all_uids(&self) -> UidSet {
+        self.uids_at(self.slots.iter().enumerate().map(|(number, slot)| (number, 0..slot.chunk.len())))
+    }
+
+    /// The UIDs of the entries with \Deleted. Chunks without one are not read.
+    pub fn deleted_uids(&self) -> UidSet {
+        let slots = self.slots.iter().filter(|slot| slot.summary.deleted > 0);
+        slots.flat_map(|slot| slot.chunk.uids_with(Flags::system(SystemFlag::Deleted))).collect()
     }
 
     /// The entries whose modseq is greater than `since` (RFC 7162 §3.1.4.1 CHANGEDSINCE), rising by UID. Chunks without
     /// such an entry are not read.
     pub fn changed_since(&self, since: ModSeq) -> impl Iterator<Item = (SeqNum, Row)> + '_ {
         self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0).flat_map(move |slot| {
-            let changed = (0..slot.chunk.len()).filter(move |index| slot.chunk.modseq_number(*index) > since.0);
-            changed.map(|index| (seq_num(slot.before + index as u32), slot.chunk.row(index)))
+            let changed = slot.chunk.changed_since(since.0);
+            changed.map(|row| (seq_num(slot.before + row as u32), slot.chunk.row(row)))
         })
+    }
+
+    /// The UIDs of [`Mailbox::changed_since`].
+    pub(crate) fn uids_changed_since(&self, since: ModSeq) -> impl Iterator<Item = u32> {
+        let slots = self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0);
+        slots.flat_map(move |slot| slot.chunk.changed_since(since.0).map(|row| slot.chunk.uid(row)))
     }
 
     /// The UIDs expunged after `since`: the answer to VANISHED (EARLIER). When that is no longer known exactly, every UID
@@ -227,8 +320,7 @@ impl Mailbox {
     pub fn vanished_since(&self, since: ModSeq) -> UidSet {
         self.history.vanished_since(since).unwrap_or_else(|| {
             let used = UidSet::range(1, u32::try_from(self.uidnext - 1).unwrap_or(u32::MAX));
-            let here: UidSet = self.all_rows().map(|(_, row)| row.uid).collect();
-            if self.uidnext > 1 { used.difference(&here) } else { UidSet::new() }
+            if self.uidnext > 1 { used.difference(&self.all_uids()) } else { UidSet::new() }
         })
     }
 

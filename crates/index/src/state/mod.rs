@@ -5,6 +5,8 @@
 
 mod apply;
 mod change;
+#[cfg(test)]
+mod change_tests;
 mod chunk;
 mod diff;
 mod history;

@@ -31,16 +31,21 @@ fn bring_in(
     progress: &mut dyn Progress,
 ) -> Result<Value> {
     let mut total = ImportReport::default();
+    let mut noted = 0;
     for path in paths {
         let report = bring_in_one(account, path, options, progress)?;
         for note in &report.notes {
             progress.notice(describe(note));
         }
+        if report.notes_left_out > 0 {
+            progress.notice(format!("{}: {} further notes are left out", path.display(), report.notes_left_out));
+        }
         total.imported += report.imported;
         total.imported_bytes += report.imported_bytes;
         total.already_there += report.already_there;
         total.skipped += report.skipped;
-        total.notes.extend(report.notes);
+        total.notes_left_out += report.notes_left_out;
+        noted += report.notes.len() as u64;
         total.mailboxes.extend(report.mailboxes);
         total.was_stopped |= report.was_stopped;
         if total.was_stopped {
@@ -54,7 +59,7 @@ fn bring_in(
         "imported_bytes": total.imported_bytes,
         "already_there": total.already_there,
         "skipped": total.skipped,
-        "odd": total.notes.len() as u64 - total.skipped.min(total.notes.len() as u64),
+        "odd": (noted + total.notes_left_out).saturating_sub(total.skipped),
         "mailboxes": total.mailboxes.iter().map(MailboxName::as_str).collect::<Vec<_>>(),
         "stopped": total.was_stopped,
     }))

@@ -254,6 +254,31 @@ mod tests {
     }
 
     #[test]
+    fn waits_grow_to_their_limit_and_answers_do_not_wait_so_long() {
+        let Bed { clock, logins, .. } = &bed();
+        let mut now = 0;
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            let answer = logins.scram_finished(&connection(1, 1), "ann", false).unwrap_err().wait.as_secs();
+            let next = logins.state().throttle.wait(logins.now(), "ann", None).as_secs();
+            waits.push((answer, next));
+            // To the very second at which the next attempt is looked at.
+            now += next;
+            clock.0.store(now, Ordering::Relaxed);
+        }
+        // From the third failure on, twice as long each time: 10 s at most for the answer, 60 s at most for the next attempt.
+        let expected = [(0, 0), (0, 0), (4, 4), (8, 8), (10, 16), (10, 32), (10, 60), (10, 60), (10, 60)];
+        assert_eq!(waits, expected);
+        // One second too early, and in time.
+        assert!(logins.scram_finished(&connection(1, 1), "ann", false).is_err());
+        clock.0.store(now + 59, Ordering::Relaxed);
+        let early = logins.scram_finished(&connection(1, 1), "ann", true).unwrap_err();
+        assert_eq!((early.error.kind(), early.wait.as_secs()), (ErrorKind::AuthenticationFailed, 1));
+        clock.0.store(now + 60, Ordering::Relaxed);
+        assert!(logins.scram_finished(&connection(1, 1), "ann", true).is_ok());
+    }
+
+    #[test]
     fn unknown_users_look_like_wrong_passwords() {
         let Bed { logins, .. } = &bed();
         let unknown = logins.verify_password(&connection(1, 1), "nobody", "x").unwrap_err();

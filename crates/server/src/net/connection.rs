@@ -202,28 +202,35 @@ impl Driver<'_> {
         loop {
             self.feed();
             let step = self.step().await;
+            let is_silent = self.output.is_empty();
             self.send(&mut stream).await?;
             match step {
+                // A long search writes nothing for a while, and nobody may be left to read what it finds. That the other side only
+                // sends no more is no reason to stop: it may still read.
+                Step::Output if is_silent => stream.check()?,
                 Step::Output => {}
                 // It had no room for everything before the step, and has now.
                 Step::NeedInput { .. } if self.feed() > 0 => {}
-                Step::NeedInput { deadline } => tokio::select! {
-                    // A session that takes nothing (it keeps an answer back) is not given more.
-                    read = stream.read(&mut self.input.bytes), if self.input.rest().is_empty() => {
-                        let octets = read?;
-                        if octets == 0 {
-                            return Ok(());
+                Step::NeedInput { deadline } => {
+                    self.output.rest();
+                    tokio::select! {
+                        // A session that takes nothing (it keeps an answer back) is not given more.
+                        read = stream.read(&mut self.input.bytes), if self.input.rest().is_empty() => {
+                            let octets = read?;
+                            if octets == 0 {
+                                return Ok(());
+                            }
+                            self.server.metrics.bytes_in.inc_by(octets as u64);
+                            self.began = self.server.now().monotonic;
                         }
-                        self.server.metrics.bytes_in.inc_by(octets as u64);
-                        self.began = self.server.now().monotonic;
+                        () = self.wake.notified() => {}
+                        () = at(self.server, deadline) => {}
+                        () = stopping.wait(), if !told_to_stop => {
+                            told_to_stop = true;
+                            self.session.shut_down();
+                        }
                     }
-                    () = self.wake.notified() => {}
-                    () = at(self.server, deadline) => {}
-                    () = stopping.wait(), if !told_to_stop => {
-                        told_to_stop = true;
-                        self.session.shut_down();
-                    }
-                },
+                }
                 Step::StartTls => {
                     // RFC 3207 §6: what was sent in the clear after STARTTLS is not heard.
                     self.input.clear();

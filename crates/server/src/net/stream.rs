@@ -72,6 +72,15 @@ impl Stream {
         }
     }
 
+    /// The error that the connection has met meanwhile, such as a reset by the other side. Asks the kernel, and waits for nothing.
+    pub fn check(&self) -> io::Result<()> {
+        let tcp = match self {
+            Stream::Plain(tcp) => tcp,
+            Stream::Tls(tls) => tls.get_ref().0,
+        };
+        tcp.take_error()?.map_or(Ok(()), Err)
+    }
+
     /// Tells the other side that nothing more comes.
     pub async fn shut_down(&mut self) -> io::Result<()> {
         match self {

@@ -118,6 +118,19 @@ impl Server {
         }
     }
 
+    /// The log lines up to the next one with this message.
+    pub fn log_until(&self, message: &str) -> Vec<Value> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.log.recv_timeout(DEADLINE).unwrap_or_else(|_| panic!("no log line {message:?}"));
+            let is_last = line["message"] == message;
+            lines.push(line);
+            if is_last {
+                return lines;
+            }
+        }
+    }
+
     pub fn address(&self, protocol: &str) -> SocketAddr {
         self.ready[protocol].as_str().unwrap().parse().unwrap()
     }

@@ -15,7 +15,7 @@ use crate::{ChannelBinding, Connection, Now, Output, Step, Waker};
 /// loop {
 ///     match session.step(now, &mut out) {
 ///         Step::Output => send some of out.pending(), out.consume(sent)
-///         Step::NeedInput { deadline } => send all; wait for bytes, the waker, or the deadline
+///         Step::NeedInput { deadline } => send all; out.rest(); wait for bytes, the waker, or the deadline
 ///         Step::StartTls => send all; handshake; session.tls_started(binding)
 ///         Step::Close => send all; close
 ///     }
@@ -168,6 +168,9 @@ impl Compressed {
                 self.held_back = !flush;
                 let written = plain.len();
                 self.output.consume(written);
+            }
+            if flush {
+                self.output.rest();
             }
             match wait {
                 // There may be more in the inflater or in what was received.

@@ -133,3 +133,22 @@ impl<'a> Letters<'a> {
         letters.into_iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use model::Keyword;
+
+    use super::*;
+
+    #[test]
+    fn so_many_keywords_have_letters_and_no_more() {
+        let mut table = KeywordTable::default();
+        let mut add = |name: String| Flags::keyword(table.insert(Keyword::new(&name).unwrap()).unwrap());
+        add(FORWARDED.to_owned());
+        let all = (0..=LETTERS_MAX).map(|n| add(format!("k{n}"))).fold(Flags::NONE, Flags::with);
+        let letters = Letters::new(&table);
+        assert_eq!(letters.of(all), "abcdefghijklmnopqrstuvwxyz");
+        assert_eq!((letters.by_letter.len(), letters.left_out), (LETTERS_MAX, vec!["k26"]));
+    }
+}

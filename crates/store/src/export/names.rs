@@ -1,12 +1,13 @@
 //! Mailbox names as file names.
 //!
 //! `%` and `.` are written as `%25` and `%2E` where they would mean something else: a dot at the start of a name hides a file, and
-//! separates the levels of a Maildir++ name. A level that is too long for a file name is cut; the import then makes a mailbox of
-//! that shorter name.
+//! separates the levels of a Maildir++ name. A name that is too long for a file is cut and gets a digest of the whole, so that no two
+//! mailboxes become one file; the import then makes a mailbox of that shorter name.
 
 use std::path::PathBuf;
 
 use model::{HIERARCHY_DELIMITER, MailboxName, encode_mailbox_utf7};
+use sha2::{Digest, Sha256};
 
 /// Longest level, octets; with an ending it stays below the 255 of most file systems.
 const LEVEL_BYTES_MAX: usize = 240;
@@ -44,9 +45,20 @@ pub(crate) fn unescape(level: &str) -> String {
     level.replace("%2E", ".").replace("%25", "%")
 }
 
+/// A name that is too long, with `~` and a digest instead of its end.
 fn cut(level: &str) -> String {
-    let end = (0..=LEVEL_BYTES_MAX.min(level.len())).rev().find(|end| level.is_char_boundary(*end)).unwrap_or(0);
-    level.get(..end).unwrap_or(level).to_owned()
+    if level.len() <= LEVEL_BYTES_MAX {
+        return level.to_owned();
+    }
+    let digest: String = Sha256::digest(level).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let end = LEVEL_BYTES_MAX - digest.len() - 1;
+    let kept = (0..=end).rev().find_map(|end| level.get(..end)).unwrap_or_default();
+    // Not within a character of modified UTF-7 (RFC 3501 §5.1.3), `&` to `-`.
+    let kept = match kept.rfind('&') {
+        Some(at) if level.is_ascii() && !kept.get(at..).unwrap_or_default().contains('-') => kept.get(..at),
+        _ => Some(kept),
+    };
+    format!("{}~{digest}", kept.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -70,6 +82,30 @@ mod tests {
             assert_eq!(unescape(&escape(level, true)), level);
             assert_eq!(unescape(&escape(level, false)), level);
         }
-        assert!(mbox_path(&MailboxName::new(&"ü".repeat(400)).unwrap()).as_os_str().len() < 255);
+    }
+
+    #[test]
+    fn names_that_are_too_long_are_cut_and_stay_apart() {
+        let paths = |name: &str| {
+            let name = MailboxName::new(name).unwrap();
+            [mbox_path(&name), maildir_path(&name)].map(|path| path.into_os_string().into_string().unwrap())
+        };
+        let at = "x".repeat(LEVEL_BYTES_MAX);
+        // Each with what comes beside the name in one of the forms.
+        assert_eq!(paths(&at)[0], format!("{at}.mbox"));
+        assert_eq!(paths(&at[1..])[1], format!(".{}", &at[1..]));
+        let over = ["a", "b"].map(|end| paths(&format!("{at}{end}")));
+        for n in [0, 1] {
+            assert_ne!(over[0][n], over[1][n]);
+            assert!(over[0][n].len() <= LEVEL_BYTES_MAX + ".mbox".len(), "{over:?}");
+        }
+        assert!(over[0][0].starts_with(&"x".repeat(LEVEL_BYTES_MAX - 17)) && over[0][0].contains('~'));
+        // Characters are not cut in two.
+        for n in 0..8 {
+            let [mbox, maildir] = paths(&format!("{}{}", "x".repeat(n), "ü".repeat(400)));
+            assert!(mbox.len() < 255 && maildir.len() <= LEVEL_BYTES_MAX);
+            let (kept, _) = maildir.split_once('~').unwrap();
+            assert!(model::decode_mailbox_utf7(kept).is_some(), "{kept}");
+        }
     }
 }

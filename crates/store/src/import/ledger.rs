@@ -1,7 +1,7 @@
 //! What an import remembers, so that running it again imports nothing twice.
 //!
-//! The account keeps one small annotation for each pair of source and mailbox. It says how far the source has been read and is changed
-//! in the same transaction that adds the messages: whatever kills the import, the two agree.
+//! The account keeps one small annotation for each pair of source and mailbox. It says how far the source has been read, and how many
+//! messages that were. It is changed in the same transaction that adds the messages: whatever kills the import, the two agree.
 //!
 //! - An mbox: the offset behind the last message, and a digest of the octets before it.
 //! - A Maildir: how many files of the list, and a digest of their names without flags.
@@ -28,6 +28,8 @@ const TAIL_BYTES: u64 = 64 << 10;
 pub(super) struct Place {
     /// Of an mbox: octets. Of a Maildir: files.
     pub(super) at: u64,
+    /// Messages of the source before it that an import has brought; the skipped ones do not count.
+    pub(super) messages: u64,
     pub(super) digest: Checksum,
 }
 
@@ -59,39 +61,40 @@ pub(super) fn key(source: &Source, mailbox: MailboxId) -> String {
 }
 
 impl Place {
-    /// As the annotation's value: `1 PLACE DIGEST`; the number in front is the version.
+    /// As the annotation's value: `2 PLACE MESSAGES DIGEST`; the number in front is the version. Version 1 had no count.
     pub(super) fn to_value(&self) -> Vec<u8> {
-        format!("1 {} {}", self.at, hex(&self.digest)).into_bytes()
+        format!("2 {} {} {}", self.at, self.messages, hex(&self.digest)).into_bytes()
     }
 
     /// `None` for a value that this version does not know: then all is compared.
     pub(super) fn from_value(value: &[u8]) -> Option<Place> {
         let mut words = std::str::from_utf8(value).ok()?.split(' ');
-        if words.next() != Some("1") {
+        if words.next() != Some("2") {
             return None;
         }
         let at = words.next()?.parse().ok()?;
+        let messages = words.next()?.parse().ok()?;
         let digits = words.next()?;
         let mut digest = Checksum::default();
         for (n, slot) in digest.iter_mut().enumerate() {
             *slot = u8::from_str_radix(digits.get(n * 2..n * 2 + 2)?, 16).ok()?;
         }
-        Some(Place { at, digest })
+        Some(Place { at, messages, digest })
     }
 
-    /// The place `at` of an mbox.
-    pub(super) fn of_mbox(file: &dyn File, at: u64) -> Result<Place> {
+    /// The digest of the place `at` of an mbox.
+    pub(super) fn digest_of_mbox(file: &dyn File, at: u64) -> Result<Checksum> {
         let from = at.saturating_sub(TAIL_BYTES);
         let mut bytes = vec![0; (at - from) as usize];
         file.read_exact_at(&mut bytes, from)?;
         let mut hash = Sha256::new();
         hash.update(&bytes);
-        Ok(Place { at, digest: checksum(hash) })
+        Ok(checksum(hash))
     }
 
     /// Whether the mbox still has the same octets before this place.
     pub(super) fn agrees_with(&self, file: &dyn File) -> Result<bool> {
-        Ok(self.at <= file.len()? && Place::of_mbox(file, self.at)? == *self)
+        Ok(self.at <= file.len()? && Place::digest_of_mbox(file, self.at)? == self.digest)
     }
 }
 
@@ -146,9 +149,11 @@ mod tests {
 
     #[test]
     fn a_place_reads_what_it_writes() {
-        let place = Place { at: 12, digest: [0xab; 16] };
+        let place = Place { at: 12, messages: 3, digest: [0xab; 16] };
         assert_eq!(Place::from_value(&place.to_value()), Some(place));
-        for bad in [&b""[..], b"2 1 00", b"1 x", b"1 1 ab", b"\xff"] {
+        // Of version 1: compared once more, then counted.
+        assert_eq!(Place::from_value(format!("1 12 {}", "ab".repeat(16)).as_bytes()), None);
+        for bad in [&b""[..], b"3 1 1 00", b"2 x", b"2 1 ab", b"2 1 1 ab", b"\xff"] {
             assert_eq!(Place::from_value(bad), None);
         }
     }

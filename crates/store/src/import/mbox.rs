@@ -79,7 +79,7 @@ impl<'a> MboxScanner<'a> {
             return Ok(true);
         }
         // The very first line may have any date, or none: nothing else begins so.
-        Ok(self.window.at(at, from_line::PREFIX.len())?.starts_with(from_line::PREFIX))
+        Ok(self.candidate(at)?.is_some())
     }
 
     /// The next message; `None` at the end of the file.
@@ -133,8 +133,15 @@ impl<'a> MboxScanner<'a> {
     }
 
     fn separator_at(&mut self, at: u64) -> Result<bool> {
+        Ok(self.candidate(at)?.is_some_and(|line| parse_from_line(trim_line_end(line)).is_some()))
+    }
+
+    /// The line at `at`, when it begins as a separator does and is not too long for one.
+    fn candidate(&mut self, at: u64) -> Result<Option<&[u8]>> {
+        let file_len = self.window.len;
         let line = self.window.line(at)?;
-        Ok(line.starts_with(from_line::PREFIX) && parse_from_line(trim_line_end(line)).is_some())
+        let is_whole = line.ends_with(b"\n") || at + line.len() as u64 == file_len;
+        Ok((is_whole && line.starts_with(from_line::PREFIX)).then_some(line))
     }
 
     /// The end of a message that ends at the separator at `next`: one empty line before it is left out.
@@ -275,6 +282,37 @@ mod tests {
             format!("C: 3\nContent-Length: {}\n\n{body}", body.len()),
         ];
         assert!(found == expected, "the three messages as they are");
+    }
+
+    #[test]
+    fn a_from_line_is_so_long_and_no_longer() {
+        let line = |octets: usize| LINE.replace('\n', &format!("{}\n", " x".repeat((octets - LINE.len()) / 2)));
+        let max = from_line::LINE_BYTES_MAX;
+        assert_eq!(line(max).len(), max);
+        let mbox = format!("{LINE}A: 1\n\nx\n\n{}B: 2\n\ny\n", line(max));
+        assert_eq!(extents(mbox.as_bytes()).len(), 2);
+        // Longer, it is a line like others, wherever it stands.
+        let long = format!("{}{}", LINE.trim_end(), " ".repeat(max - LINE.len()) + " \n");
+        assert_eq!(long.len(), max + 1);
+        let mbox = format!("{LINE}A: 1\n\nx\n\n{long}B: 2\n\ny\n");
+        let found = extents(mbox.as_bytes());
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].bytes.end, mbox.len() as u64);
+        assert_eq!(extents(format!("{long}A: 1\n\nx\n").as_bytes()), []);
+    }
+
+    #[test]
+    fn a_header_is_searched_so_far_for_content_length_and_no_farther() {
+        let body = format!("{LINE}quoted by its length only\n");
+        let mbox = |header_octets: usize| {
+            let length = format!("Content-Length: {}\n\n", body.len());
+            let padding = "p".repeat(header_octets - "X: \n".len() - length.len());
+            format!("{LINE}X: {padding}\n{length}{body}\n")
+        };
+        assert_eq!(extents(mbox(HEADER_BYTES_MAX).as_bytes()).len(), 1);
+        // The first octet of the field is the first one that is not looked at.
+        let over = HEADER_BYTES_MAX + format!("Content-Length: {}\n\n", body.len()).len();
+        assert_eq!(extents(mbox(over).as_bytes()).len(), 2, "found by its From line instead");
     }
 
     proptest::proptest! {

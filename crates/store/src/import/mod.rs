@@ -85,7 +85,7 @@ pub struct ImportReport {
     pub imported: u64,
     /// Their octets, as stored.
     pub imported_bytes: u64,
-    /// Messages that an earlier import had brought.
+    /// Messages that an earlier import had brought, also those that were expunged since.
     pub already_there: u64,
     /// Messages that were left out; each has a note.
     pub skipped: u64,
@@ -143,4 +143,24 @@ pub fn import(
     }
     let _ = progress(&state);
     Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_notes_are_kept_and_the_others_are_counted() {
+        let mut report = ImportReport::default();
+        let note = |n: usize| ImportNote {
+            file: PathBuf::from("x"),
+            offset: n as u64,
+            skipped: n == NOTES_MAX,
+            what: String::new(),
+        };
+        (0..NOTES_MAX).for_each(|n| report.note(note(n)));
+        assert_eq!((report.notes.len(), report.notes_left_out, report.skipped), (NOTES_MAX, 0, 0));
+        report.note(note(NOTES_MAX));
+        assert_eq!((report.notes.len(), report.notes_left_out, report.skipped), (NOTES_MAX, 1, 1));
+    }
 }

@@ -14,7 +14,7 @@ use model::{DateTime, EmailId, Error, ErrorKind, MailboxId, Result};
 use platform::{File, OpenMode};
 use sha2::{Digest, Sha256};
 
-use super::ledger::{self, Known, Place};
+use super::ledger::{self, Checksum, Known, Place};
 use super::maildir::{Maildir, MaildirFile};
 use super::mbox::MboxScanner;
 use super::normal::{Form, Normaliser};
@@ -67,10 +67,11 @@ pub(super) fn run(
     let opened = Opened::new(account, source)?;
     let key = ledger::key(source, mailbox);
     let place = account.inner.state().annotation(&key).map(Place::from_value);
-    let resume = match &place {
-        Some(Some(place)) if opened.agrees_with(place)? => place.at,
-        _ => 0,
+    let (resume, already_there) = match &place {
+        Some(Some(place)) if opened.agrees_with(place)? => (place.at, place.messages),
+        _ => (0, 0),
     };
+    report.already_there += already_there;
     let known = match place {
         Some(_) if resume == 0 => Some(Known::read(account, mailbox)?),
         _ => None,
@@ -86,6 +87,7 @@ pub(super) fn run(
         opened: &opened,
         is_comparing,
         at: resume,
+        messages: already_there,
         done_before,
         batch: Vec::new(),
         batch_bytes: 0,
@@ -156,17 +158,17 @@ impl<'a> Opened<'a> {
         })
     }
 
-    /// The place `at`, with its digest.
-    fn place(&self, at: u64) -> Result<Place> {
+    /// The digest of the place `at`.
+    fn digest(&self, at: u64) -> Result<Checksum> {
         match self {
-            Opened::Mbox(file) => Place::of_mbox(&**file, at),
+            Opened::Mbox(file) => Place::digest_of_mbox(&**file, at),
             Opened::Maildir(maildir) => {
                 let mut hash = Sha256::new();
                 for file in maildir.files.iter().take(usize::try_from(at).unwrap_or(usize::MAX)) {
                     hash.update(file.base.as_bytes());
                     hash.update(b"\n");
                 }
-                Ok(Place { at, digest: ledger::checksum(hash) })
+                Ok(ledger::checksum(hash))
             }
         }
     }
@@ -177,7 +179,9 @@ impl<'a> Opened<'a> {
             Opened::Mbox(file) => {
                 Ok(place.agrees_with(&**file)? && MboxScanner::new(&**file, place.at)?.begins_as_mbox()?)
             }
-            Opened::Maildir(maildir) => Ok(place.at <= maildir.files.len() as u64 && self.place(place.at)? == *place),
+            Opened::Maildir(maildir) => {
+                Ok(place.at <= maildir.files.len() as u64 && self.digest(place.at)? == place.digest)
+            }
         }
     }
 }
@@ -374,6 +378,8 @@ struct Writer<'a> {
     is_comparing: bool,
     /// How far the source is done.
     at: u64,
+    /// Messages of the source up to there.
+    messages: u64,
     done_before: u64,
     batch: Vec<Prepared>,
     batch_bytes: u64,
@@ -386,8 +392,12 @@ impl Writer<'_> {
     fn take(&mut self, item: Item) -> Result<ControlFlow<()>> {
         match item.found {
             Found::Note(note) => self.report.note(note),
-            Found::AlreadyThere => self.report.already_there += 1,
+            Found::AlreadyThere => {
+                self.report.already_there += 1;
+                self.messages += 1;
+            }
             Found::Message(mut prepared) => {
+                self.messages += 1;
                 prepared.odd.take().into_iter().for_each(|note| self.report.note(note));
                 self.batch_bytes += prepared.message.size();
                 self.batch.push(*prepared);
@@ -405,7 +415,10 @@ impl Writer<'_> {
     fn flush(&mut self) -> Result<ControlFlow<()>> {
         let batch = std::mem::take(&mut self.batch);
         let (count, bytes) = (batch.len() as u64, std::mem::take(&mut self.batch_bytes));
-        let place = if self.is_comparing { None } else { Some(self.opened.place(self.at)?) };
+        let place = match self.is_comparing {
+            true => None,
+            false => Some(Place { at: self.at, messages: self.messages, digest: self.opened.digest(self.at)? }),
+        };
         let dropped = self.account.commit(|transaction| {
             let mut dropped = Vec::new();
             for prepared in batch {

@@ -1,5 +1,7 @@
 //! SEARCH and UID SEARCH (RFC 9051 §6.4.4): the question put to the store, and its answer as SEARCH or ESEARCH, in pieces.
 
+use std::time::Duration;
+
 use imap_proto::PartialRange;
 use imap_proto::command::{Search, SearchKey, SearchReturn};
 use imap_proto::encode;
@@ -25,7 +27,7 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
         session.enable_condstore(out);
     }
     let plain = command.returns.is_none() && !session.enabled.imap4rev2;
-    let now = session.now.unix_seconds;
+    let now = session.now;
     let selected = session.selected()?;
     let returns = command.returns.unwrap_or(SearchReturn { all: true, ..SearchReturn::default() });
     let charset = command.charset.as_deref();
@@ -35,7 +37,7 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
         // RFC 5182 §2.1: BAD changes nothing, NO leaves an empty result; a SEARCH that succeeds overwrites it below.
         selected.saved = NumSet::new();
     }
-    let search = store::search::Search::new(selected.view.clone(), account.reader(), question?, now);
+    let search = store::search::Search::new(selected.view.clone(), account.reader(), question?, now.unix_seconds);
     Ok(Reply::Running(Box::new(SearchRun {
         state: State::Searching(Box::new(search)),
         tag: tag.to_owned(),
@@ -44,6 +46,7 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
         returns,
         wants_modseq,
         damage: None,
+        said_at: now.monotonic,
     })))
 }
 
@@ -158,7 +161,13 @@ struct SearchRun {
     wants_modseq: bool,
     /// What is said behind the results of a search that met damaged messages.
     damage: Option<Done>,
+    /// When the client last heard something, in [`crate::Now::monotonic`].
+    said_at: Duration,
 }
+
+/// After so long without a word the client is told that the search goes on: it waits the more patiently, and a connection that is dead
+/// shows itself.
+const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 enum State {
     Searching(Box<store::search::Search>),
@@ -173,7 +182,15 @@ enum State {
 impl Running for SearchRun {
     fn pull(&mut self, session: &mut Session, out: &mut Output) -> Result<Progress, Stop> {
         if let State::Searching(search) = &mut self.state {
-            let Some((seqs, highest)) = search.step()? else { return Ok(Progress::More) };
+            let Some((seqs, highest)) = search.step()? else {
+                let now = session.now.monotonic;
+                if now.saturating_sub(self.said_at) >= SILENCE_MAX {
+                    self.said_at = now;
+                    // RFC 9051 §7.1.1: an untagged OK is information, at any time.
+                    out.push_str("* OK Still searching\r\n");
+                }
+                return Ok(Progress::More);
+            };
             self.damage = search.damage().map(|error| {
                 session.context.observer.error(&session.connection, "SEARCH", error);
                 status::answer(error)

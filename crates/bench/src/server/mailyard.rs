@@ -1,10 +1,15 @@
 //! A Mailyard server of our own: started for the measurement, watched, stopped by its process id.
 
+use super::{Local, Server};
 use crate::error::{Doing, Error, Result};
+use crate::interrupt;
+use crate::results::ServerInfo;
 use crate::wire::{Address, Connection};
+use rustix::process::{Pid, Signal};
 use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,7 +23,8 @@ const POLL: Duration = Duration::from_millis(2);
 const CONNECTIONS_MAX: u32 = 1_000;
 
 const USER: &str = "bench";
-const PASSWORD: &str = "bench-password";
+/// Of all accounts of servers that are started for a run.
+pub const PASSWORD: &str = "bench-password";
 
 /// A server process and its data.
 pub struct Mailyard {
@@ -27,8 +33,9 @@ pub struct Mailyard {
     log: PathBuf,
     config: PathBuf,
     child: Option<Child>,
-    /// Where it listens, and the account that was made on it.
+    /// Where it listens, and the first account that was made on it.
     pub address: Address,
+    accounts: usize,
 }
 
 impl Mailyard {
@@ -36,8 +43,13 @@ impl Mailyard {
     pub fn create(program: &Path, work: &Path) -> Result<Mailyard> {
         let data = work.join("data");
         std::fs::create_dir_all(&data).doing(data.display())?;
-        let address =
-            Address { host: "127.0.0.1".into(), port: free_port()?, user: USER.into(), password: PASSWORD.into() };
+        let address = Address {
+            host: "127.0.0.1".into(),
+            port: free_port()?,
+            user: USER.into(),
+            password: PASSWORD.into(),
+            prefix: String::new(),
+        };
         let server = Mailyard {
             program: program.to_path_buf(),
             data,
@@ -45,6 +57,7 @@ impl Mailyard {
             config: work.join("mailyard.toml"),
             child: None,
             address,
+            accounts: 1,
         };
         // A benchmark is one user with very many connections.
         let limits = format!("[limits]\nconnections_per_user_max = {CONNECTIONS_MAX}\n");
@@ -62,47 +75,6 @@ impl Mailyard {
         import.args(["--user", USER, "--mailbox", mailbox]).arg(mbox);
         self.run(import, b"")?;
         Ok(began.elapsed())
-    }
-
-    /// Starts the server and waits until it greets.
-    pub fn start(&mut self) -> Result<()> {
-        let log = File::options().create(true).append(true).open(&self.log).doing(self.log.display())?;
-        let errors = log.try_clone().doing(self.log.display())?;
-        let mut command = Command::new(&self.program);
-        command.arg("serve").arg("--data").arg(&self.data).arg("--config").arg(&self.config);
-        command.arg("--listen").arg(format!("imap={}:{}", self.address.host, self.address.port));
-        command.stdin(Stdio::null()).stdout(log).stderr(errors);
-        let mut child = command.spawn().doing(self.program.display())?;
-        let began = Instant::now();
-        loop {
-            if Connection::open(&self.address).is_ok() {
-                self.child = Some(child);
-                return Ok(());
-            }
-            if let Some(status) = child.try_wait().doing("waiting")? {
-                return Err(Error::new(format!("the server ended with {status}; see {}", self.log.display())));
-            }
-            if began.elapsed() > START_MAX {
-                let _ = child.kill();
-                return Err(Error::new(format!("the server did not answer; see {}", self.log.display())));
-            }
-            std::thread::sleep(POLL);
-        }
-    }
-
-    /// Asks the server to end and waits for it.
-    pub fn stop(&mut self) -> Result<()> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
-        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().doing("kill")?;
-        let began = Instant::now();
-        while child.try_wait().doing("waiting")?.is_none() {
-            if began.elapsed() > STOP_MAX {
-                let _ = child.kill();
-                return Err(Error::new("the server did not end"));
-            }
-            std::thread::sleep(POLL);
-        }
-        Ok(())
     }
 
     /// The folder of the account.
@@ -163,17 +135,119 @@ impl Mailyard {
     }
 }
 
+impl Server for Mailyard {
+    fn info(&self) -> ServerInfo {
+        let output = Command::new(&self.program).arg("--version").output();
+        let version =
+            output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string()).unwrap_or_default();
+        let config = std::fs::read_to_string(&self.config).unwrap_or_default();
+        ServerInfo {
+            name: "mailyard-native".into(),
+            version,
+            format: "native".into(),
+            durability: "every change is synced (fdatasync of the log, one for all that wait) before OK".into(),
+            settings: config.lines().map(str::to_string).collect(),
+        }
+    }
+
+    fn accounts(&mut self, count: usize) -> Result<Vec<Address>> {
+        for number in self.accounts..count {
+            let mut add = self.tool("user");
+            add.args(["add", &user(number), "--password-stdin"]);
+            self.run(add, format!("{PASSWORD}\n").as_bytes())?;
+        }
+        self.accounts = self.accounts.max(count);
+        let account = |number| Address { user: user(number), ..self.address.clone() };
+        Ok((0..count.max(1)).map(account).collect())
+    }
+
+    fn local(&mut self) -> Option<&mut dyn Local> {
+        Some(self)
+    }
+}
+
+impl Local for Mailyard {
+    fn start(&mut self) -> Result<()> {
+        if self.child.is_some() {
+            return Ok(());
+        }
+        let log = File::options().create(true).append(true).open(&self.log).doing(self.log.display())?;
+        let errors = log.try_clone().doing(self.log.display())?;
+        let mut command = Command::new(&self.program);
+        command.arg("serve").arg("--data").arg(&self.data).arg("--config").arg(&self.config);
+        command.arg("--listen").arg(format!("imap={}:{}", self.address.host, self.address.port));
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        // Ctrl-C goes to the group of the terminal: this program alone decides when servers end.
+        command.process_group(0);
+        let mut child = command.spawn().doing(self.program.display())?;
+        interrupt::kill_on_interrupt(Pid::from_child(&child));
+        let began = Instant::now();
+        loop {
+            if Connection::open(&self.address).is_ok() {
+                self.child = Some(child);
+                return Ok(());
+            }
+            if let Some(status) = child.try_wait().doing("waiting")? {
+                interrupt::is_gone(Pid::from_child(&child));
+                return Err(Error::new(format!("the server ended with {status}; see {}", self.log.display())));
+            }
+            if began.elapsed() > START_MAX {
+                interrupt::is_gone(Pid::from_child(&child));
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::new(format!("the server did not answer; see {}", self.log.display())));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        interrupt::is_gone(Pid::from_child(&child));
+        rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).doing(self.program.display())?;
+        let began = Instant::now();
+        while child.try_wait().doing("waiting")?.is_none() {
+            if began.elapsed() > STOP_MAX {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::new("the server did not end"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn processes(&self) -> Result<Vec<u32>> {
+        Ok(self.child.iter().map(Child::id).collect())
+    }
+
+    fn storage(&self, account: &Address) -> Vec<PathBuf> {
+        vec![self.data.join("accounts").join(&account.user)]
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.data.clone()]
+    }
+}
+
+/// Names of the accounts: the first one's has no number.
+pub fn user(number: usize) -> String {
+    if number == 0 { USER.to_string() } else { format!("{USER}{number}") }
+}
+
 impl Drop for Mailyard {
     fn drop(&mut self) {
         // An error on the way leaves no server behind.
         if let Some(mut child) = self.child.take() {
+            interrupt::is_gone(Pid::from_child(&child));
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-fn free_port() -> Result<u16> {
+/// A port that nobody listens on now.
+pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").doing("looking for a free port")?;
     Ok(listener.local_addr().doing("looking for a free port")?.port())
 }

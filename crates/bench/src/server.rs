@@ -1,0 +1,62 @@
+//! The servers that are compared: whatever speaks IMAP at an address, and those that the benchmark can start by itself.
+//!
+//! Nothing in a suite knows which product it talks to; what only a server on this machine can do (restart, bytes read, memory) is
+//! behind [`Local`], and a suite that needs it says so for the others.
+
+mod mailyard;
+pub mod peers;
+mod remote;
+mod tree;
+
+pub use mailyard::{Mailyard, free_port};
+pub use remote::Remote;
+
+use crate::error::Result;
+use crate::results::ServerInfo;
+use crate::wire::Address;
+use std::path::PathBuf;
+
+/// A server that takes part in a run.
+pub trait Server {
+    /// What the report says of it. Asked once it runs.
+    fn info(&self) -> ServerInfo;
+
+    /// The accounts, at least one. A server of our own makes as many as were asked for; the same user may come back more than once where
+    /// there is only one.
+    fn accounts(&mut self, count: usize) -> Result<Vec<Address>>;
+
+    /// The server as a process of this machine that is ours; `None` when it is only an address.
+    fn local(&mut self) -> Option<&mut dyn Local>;
+}
+
+/// A server that the benchmark starts and stops.
+///
+/// Invariant: when it is dropped, none of its processes is left.
+pub trait Local {
+    /// Starts it and waits until it greets. Nothing happens when it runs.
+    fn start(&mut self) -> Result<()>;
+
+    /// Asks it to end, waits until all its processes are gone. Nothing happens when it does not run.
+    fn stop(&mut self) -> Result<()>;
+
+    /// The ids of all its processes: listener, login and session processes, whatever it consists of.
+    fn processes(&self) -> Result<Vec<u32>>;
+
+    /// Where the account's mail is: the folders and files that a backup of the account would take.
+    fn storage(&self, account: &Address) -> Vec<PathBuf>;
+
+    /// Everything that it keeps on disk, indexes outside of the mail included.
+    fn files(&self) -> Vec<PathBuf>;
+
+    /// The mbox file that this server would serve as the mailbox, when it serves mbox files in place; the server need not run.
+    fn mbox(&self, account: &Address, mailbox: &str) -> Option<PathBuf> {
+        let _ = (account, mailbox);
+        None
+    }
+
+    /// Turns syncing off or on, where the server has a setting for that; takes effect at the next start. False when it has none.
+    fn set_synced(&mut self, synced: bool) -> Result<bool> {
+        let _ = synced;
+        Ok(false)
+    }
+}

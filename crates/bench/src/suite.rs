@@ -1,0 +1,34 @@
+//! The suites: the published workloads, each with its source.
+
+mod lisa2003;
+mod mail;
+mod populate2006;
+
+use crate::error::Result;
+use crate::run::Run;
+
+/// A workload.
+pub trait Suite {
+    /// As in `--suite`.
+    fn name(&self) -> &'static str;
+
+    /// Who published it, where and when.
+    fn source(&self) -> &'static str;
+
+    /// What is measured, in a paragraph that a reader of the report gets.
+    fn about(&self) -> &'static str;
+
+    /// Whether it is measured for every mailbox size of the run, or once.
+    fn per_size(&self) -> bool;
+
+    /// Measures every server of the run, in turn within each repetition.
+    ///
+    /// A server that fails is reported through [`Run::failed`] and left out of the rest; only what makes the whole run senseless (a full
+    /// disk, results that cannot be written) is an error.
+    fn run(&self, run: &mut Run) -> Result<()>;
+}
+
+/// All suites, in the order they are run.
+pub fn all() -> Vec<Box<dyn Suite>> {
+    vec![Box::new(lisa2003::Lisa2003), Box::new(populate2006::Populate2006)]
+}
