@@ -1,19 +1,20 @@
-//! Foreign line ends and quoting on their way in: bare LF becomes CRLF, `>From ` loses one `>` (mboxrd).
+//! The bytes of a message as IMAP serves them, from those of a foreign file: bare LF becomes CRLF, `>From ` loses one `>` (mboxrd).
 //!
-//! Everything else stays as it is: CRLF, a CR alone, NULs, octets above 127. The result does not depend on how the input was cut.
+//! Everything else stays as it is: CRLF, a CR alone, NULs, octets above 127. The result does not depend on how the input was cut, nor on
+//! anything but the input: the same bytes are served the same for ever.
 
 /// How a message is written in a foreign file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub struct Form {
     /// Whether bare LFs stand for CRLF.
-    pub(super) convert: bool,
+    pub convert: bool,
     /// Whether lines of `>…>From ` lose one `>`.
-    pub(super) unquote: bool,
+    pub unquote: bool,
 }
 
 /// Streams message bytes from a file with foreign line ends.
 #[derive(Debug)]
-pub(super) struct Normaliser {
+pub struct Normaliser {
     form: Form,
     /// The last octet was a CR.
     after_cr: bool,
@@ -32,12 +33,12 @@ struct Held {
 
 impl Normaliser {
     /// At the start of a message.
-    pub(super) fn new(form: Form) -> Self {
+    pub fn new(form: Form) -> Self {
         Normaliser { form, after_cr: false, held: Some(Held::default()) }
     }
 
     /// Takes the next octets and appends what they become to `out`.
-    pub(super) fn push(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
+    pub fn push(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
         while !input.is_empty() {
             if let Some(held) = self.held {
                 input = self.push_held(held, input, out);
@@ -59,7 +60,7 @@ impl Normaliser {
     }
 
     /// The message ends.
-    pub(super) fn finish(mut self, out: &mut Vec<u8>) {
+    pub fn finish(mut self, out: &mut Vec<u8>) {
         if let Some(held) = self.held.take() {
             write_held(held, held.marks, out);
         }
@@ -67,7 +68,7 @@ impl Normaliser {
 
     /// Looks at octets while the line may still be quoted; returns what is left of the input.
     fn push_held<'a>(&mut self, mut held: Held, input: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
-        const FROM: &[u8] = super::from_line::PREFIX;
+        const FROM: &[u8] = super::mbox::from_line::PREFIX;
         if !self.form.unquote {
             self.held = None;
             return input;
@@ -95,7 +96,7 @@ impl Normaliser {
 
 fn write_held(held: Held, marks: u64, out: &mut Vec<u8>) {
     out.extend((0..marks).map(|_| b'>'));
-    out.extend_from_slice(super::from_line::PREFIX.get(..held.matched).unwrap_or_default());
+    out.extend_from_slice(super::mbox::from_line::PREFIX.get(..held.matched).unwrap_or_default());
 }
 
 #[cfg(test)]
