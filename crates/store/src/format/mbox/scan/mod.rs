@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 pub use self::message::{Dialect, Message, MessageFlags};
-pub use self::parallel::scan_parallel;
+pub use self::parallel::{scan_in_parts, scan_parallel};
 pub use self::read::{Ended, Reader, Settled, not_an_mbox};
 pub use self::table::Table;
 use super::from_line::{LOOK_AHEAD_BYTES, PREFIX, Verdict, is_after_empty_line, judge};

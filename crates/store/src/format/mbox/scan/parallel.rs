@@ -22,15 +22,15 @@ struct Part {
 
 /// Reads a whole file on `jobs` threads: [`Table::read`], faster. The result is the same.
 pub fn scan_parallel(file: &dyn File, jobs: usize) -> Result<Table> {
-    scan_in_parts(file, jobs, PART_BYTES_MIN)
+    scan_in_parts(file, (jobs as u64).min(file.len()? / PART_BYTES_MIN))
 }
 
-pub(super) fn scan_in_parts(file: &dyn File, jobs: usize, part_bytes_min: u64) -> Result<Table> {
-    let len = file.len()?;
-    let parts = (jobs as u64).min(len / part_bytes_min.max(1)).max(1);
-    if parts == 1 {
+/// Reads a whole file in so many parts, each on a thread of its own, however small they are.
+pub fn scan_in_parts(file: &dyn File, parts: u64) -> Result<Table> {
+    if parts <= 1 {
         return Table::read(file);
     }
+    let len = file.len()?;
     let begin = |n: u64| (u128::from(len) * u128::from(n) / u128::from(parts)) as u64;
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..parts)

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use platform::sim::SimEnv;
 use platform::{File, OpenMode};
 
-use super::parallel::scan_in_parts;
 use super::read::PIECE_BYTES_MIN;
 use super::*;
 
@@ -235,22 +234,22 @@ proptest::proptest! {
     }
 
     #[test]
-    fn parts_do_not_matter(bytes in anything(), jobs in 2usize..9) {
+    fn parts_do_not_matter(bytes in anything(), jobs in 2u64..9) {
         let whole = Table::read(&*file(&bytes)).map(|table| table.messages().to_vec());
-        let parts = scan_in_parts(&*file(&bytes), jobs, 1).map(|table| table.messages().to_vec());
+        let parts = scan_in_parts(&*file(&bytes), jobs).map(|table| table.messages().to_vec());
         proptest::prop_assert_eq!(format!("{parts:?}"), format!("{whole:?}"));
     }
 
     /// A file that grows is read as one that was always there.
     #[test]
-    fn growing_does_not_matter(bytes in anything(), mut cuts in proptest::collection::vec(0.0..1.0, 0..6), jobs in 1usize..4) {
+    fn growing_does_not_matter(bytes in anything(), mut cuts in proptest::collection::vec(0.0..1.0, 0..6), jobs in 1u64..4) {
         cuts.sort_by(f64::total_cmp);
         let mut table: Option<Table> = None;
         for cut in cuts.into_iter().chain([1.0]) {
             let grown = file(&bytes[..(bytes.len() as f64 * cut) as usize]);
             match &mut table {
                 // A file that is no mbox yet may become one.
-                None => table = scan_in_parts(&*grown, jobs, 1).ok(),
+                None => table = scan_in_parts(&*grown, jobs).ok(),
                 Some(known) => {
                     let before = known.messages().to_vec();
                     match known.extend(&*grown) {
