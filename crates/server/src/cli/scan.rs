@@ -119,9 +119,9 @@ fn show(
             writeln!(out, "{:>12} {:>10}  {from:FROM_WIDTH$}  {:26}  {subject}", "offset", "size", "date")?;
         }
     }
-    let mut buffer = Vec::new();
+    let mut headers = Headers { file, file_bytes: table.file_bytes(), start: 0, bytes: Vec::new() };
     for message in table.messages() {
-        let row = Row::read(file, message, &mut buffer).map_err(Shown::Unread)?;
+        let row = Row::read(&mut headers, message).map_err(Shown::Unread)?;
         if scan.json {
             writeln!(out, "{}", row.json(&name, message))?;
         } else {
@@ -129,6 +129,29 @@ fn show(
         }
     }
     Ok(())
+}
+
+/// Reads headers that come in the order of the file: many with one call.
+struct Headers<'a> {
+    file: &'a dyn File,
+    file_bytes: u64,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Headers<'_> {
+    /// The octets of a message from its `From ` line to its body, or as many as are looked at.
+    fn of(&mut self, message: &Message) -> Result<&[u8]> {
+        let len = (message.body - message.start).min(HEADER_BYTES_MAX) as usize;
+        let end = self.start + self.bytes.len() as u64;
+        if message.start < self.start || message.start + len as u64 > end {
+            self.start = message.start;
+            self.bytes.resize(self.file_bytes.saturating_sub(message.start).min(HEADER_BYTES_MAX) as usize, 0);
+            self.file.read_exact_at(&mut self.bytes, message.start)?;
+        }
+        let at = (message.start - self.start) as usize;
+        Ok(self.bytes.get(at..at + len).unwrap_or_default())
+    }
 }
 
 /// What is shown of a message beside its place.
@@ -139,11 +162,9 @@ struct Row {
 }
 
 impl Row {
-    fn read(file: &dyn File, message: &Message, buffer: &mut Vec<u8>) -> Result<Row> {
-        let end = message.body.min(message.start + HEADER_BYTES_MAX);
-        buffer.resize((end - message.start) as usize, 0);
-        file.read_exact_at(buffer, message.start)?;
-        let (line, header) = buffer.split_at(buffer.len().min((message.header - message.start) as usize));
+    fn read(headers: &mut Headers<'_>, message: &Message) -> Result<Row> {
+        let bytes = headers.of(message)?;
+        let (line, header) = bytes.split_at(bytes.len().min((message.header - message.start) as usize));
         let line = line.get(..LINE_BYTES_MAX).unwrap_or(line).trim_ascii_end();
         let fields = HeaderBlock::new(header);
         let text = |name| decode_unstructured(fields.first(name).unwrap_or_default()).trim().to_owned();
@@ -198,8 +219,8 @@ mod tests {
         std::fs::write(&path, mbox).unwrap();
         let file = open(&path).unwrap();
         let table = scan_parallel(&*file, 1).unwrap();
-        let rows: Vec<String> =
-            table.messages().iter().map(|m| Row::read(&*file, m, &mut Vec::new()).unwrap().text(m)).collect();
+        let mut headers = Headers { file: &*file, file_bytes: table.file_bytes(), start: 0, bytes: Vec::new() };
+        let rows: Vec<String> = table.messages().iter().map(|m| Row::read(&mut headers, m).unwrap().text(m)).collect();
         assert_eq!(rows.len(), 2);
         assert!(rows[0].contains("Jö <j@x>") && rows[0].contains("22-Aug-2002 12:36:23 +0000"), "{rows:?}");
         assert!(!rows[0].contains('\x1b') && !rows[0].contains('\n'), "{rows:?}");

@@ -3,6 +3,14 @@
 //! Everything else stays as it is: CRLF, a CR alone, NULs, octets above 127. The result does not depend on how the input was cut, nor on
 //! anything but the input: the same bytes are served the same for ever.
 
+use std::ops::Range;
+
+use model::Result;
+use platform::File;
+
+/// Octets that are read at a time.
+const PIECE_BYTES: u64 = 256 << 10;
+
 /// How a message is written in a foreign file.
 #[derive(Clone, Copy, Debug)]
 pub struct Form {
@@ -10,6 +18,35 @@ pub struct Form {
     pub convert: bool,
     /// Whether lines of `>…>From ` lose one `>`.
     pub unquote: bool,
+}
+
+/// Gives the octets of a message at `range` of `file`, in `form`, piece by piece as they are served. Memory: two pieces.
+pub fn read(file: &dyn File, range: Range<u64>, form: Form, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut normaliser = Normaliser::new(form);
+    let (mut raw, mut served) = (Vec::new(), Vec::new());
+    let mut at = range.start;
+    while at < range.end {
+        let end = range.end.min(at.saturating_add(PIECE_BYTES));
+        raw.resize((end - at) as usize, 0);
+        file.read_exact_at(&mut raw, at)?;
+        served.clear();
+        normaliser.push(&raw, &mut served);
+        take(&served)?;
+        at = end;
+    }
+    served.clear();
+    normaliser.finish(&mut served);
+    take(&served)
+}
+
+/// How many octets [`read`] gives: what RFC822.SIZE says (RFC 9051 §2.3.4).
+pub fn size(file: &dyn File, range: Range<u64>, form: Form) -> Result<u64> {
+    let mut size = 0;
+    read(file, range, form, &mut |piece| {
+        size += piece.len() as u64;
+        Ok(())
+    })?;
+    Ok(size)
 }
 
 /// Streams message bytes from a file with foreign line ends.
@@ -126,6 +163,23 @@ mod tests {
             assert_eq!(normal(&[input], true), expected, "{input:?}");
         }
         assert_eq!(normal(&[b">From a\n"], false), b">From a\r\n");
+    }
+
+    #[test]
+    fn longer_than_a_piece() {
+        let text = b"a\n>From b\n".repeat(PIECE_BYTES as usize / 8);
+        let disk = platform::sim::SimEnv::new(1).env().disk;
+        let file = disk.open(std::path::Path::new("/x"), platform::OpenMode::Create).unwrap();
+        file.write_at(&text, 0).unwrap();
+        let form = Form { convert: true, unquote: true };
+        let (range, mut out) = (2..text.len() as u64 - 1, Vec::new());
+        read(&*file, range.clone(), form, &mut |piece| {
+            out.extend_from_slice(piece);
+            Ok(())
+        })
+        .unwrap();
+        assert!(out == normal(&[&text[2..text.len() - 1]], true));
+        assert_eq!(size(&*file, range, form).unwrap(), out.len() as u64);
     }
 
     proptest::proptest! {

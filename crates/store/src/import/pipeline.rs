@@ -21,7 +21,7 @@ use super::{ImportNote, ImportOptions, ImportProgress, ImportReport, status};
 use crate::account::flags_of;
 use crate::format::mbox::from_line;
 use crate::format::mbox::scan::{Message, MessageFlags, Reader, not_an_mbox};
-use crate::format::served::{Form, Normaliser};
+use crate::format::served::{self, Form};
 use crate::{Account, FlagNames, PendingMessage};
 
 /// Items that may wait between the two threads.
@@ -316,7 +316,7 @@ impl Reading<'_> {
         let mut has_nul = false;
         let mut hash = self.known.is_some().then(Sha256::new);
         let mut writer = self.account.message_writer()?;
-        let written = for_pieces(file, bytes, form, &mut |piece| {
+        let written = served::read(file, bytes, form, &mut |piece| {
             has_nul |= memchr::memchr(0, piece).is_some();
             if let Some(hash) = &mut hash {
                 hash.update(piece);
@@ -355,24 +355,6 @@ fn from_line_date(file: &dyn File, message: &Message) -> Result<Option<DateTime>
 fn read_piece(file: &dyn File, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
     out.resize(usize::try_from(range.end - range.start).unwrap_or(usize::MAX), 0);
     Ok(file.read_exact_at(out, range.start)?)
-}
-
-/// Gives a message piece by piece, as it is to be stored.
-fn for_pieces(file: &dyn File, bytes: Range<u64>, form: Form, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut normaliser = Normaliser::new(form);
-    let (mut raw, mut normal) = (Vec::new(), Vec::new());
-    let mut at = bytes.start;
-    while at < bytes.end {
-        let end = bytes.end.min(at + PIECE_BYTES);
-        read_piece(file, at..end, &mut raw)?;
-        normal.clear();
-        normaliser.push(&raw, &mut normal);
-        take(&normal)?;
-        at = end;
-    }
-    normal.clear();
-    normaliser.finish(&mut normal);
-    take(&normal)
 }
 
 /// Makes messages durable.

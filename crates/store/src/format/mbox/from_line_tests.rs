@@ -54,6 +54,20 @@ fn dialects() {
     }
 }
 
+/// The table of the document and this one are the same.
+#[test]
+fn the_document_lists_them() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format-mbox.md");
+    let document = std::fs::read_to_string(path).unwrap();
+    let listed: Vec<&str> = document.lines().filter(|line| line.contains("| `From ")).collect();
+    let rows: Vec<String> =
+        DIALECTS.iter().map(|(what, line, date)| format!("| {what} | `{line}` | {} |", date.trim())).collect();
+    assert_eq!(listed, rows);
+    for (_, name) in super::super::scan::MessageFlags::NAMES {
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
 #[test]
 fn text_is_no_separator() {
     for line in [

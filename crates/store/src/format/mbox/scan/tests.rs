@@ -280,3 +280,14 @@ fn growing_reads_little() {
     assert!(table.extend(&*file(message.as_bytes())).is_err(), "it has become shorter");
     assert_eq!(table.messages().len(), 401);
 }
+
+#[test]
+fn a_file_that_is_cut_meanwhile_is_an_error() {
+    let message = format!("{LINE}A: b\n\n{}\n\n", "text\n".repeat(500));
+    let file = file(message.repeat(300).as_bytes());
+    let mut reader = Reader::new(&*file, 0).unwrap();
+    assert!(reader.next_message().unwrap().is_some());
+    file.set_len(400_000).unwrap();
+    let error = std::iter::from_fn(|| reader.next_message().transpose()).find_map(Result::err).unwrap();
+    assert_eq!(error.kind(), model::ErrorKind::Invalid, "{error}");
+}
