@@ -9,7 +9,7 @@
 //!   a place and [`LOOK_AHEAD_BYTES`] behind it, and waits until these are there or the file is said to end.
 //! - Where a message begins the scanner knows nothing of what came before. So a scan that begins anywhere finds its way back to the one
 //!   that began at the top as soon as both begin a message at the same place.
-//! - Each octet is searched once: headers line by line ([`lines`]), bodies for `From ` (memmem). Only where Content-Length leads is looked
+//! - Each octet is searched once: headers line by line (`lines.rs`), bodies for `From ` (memmem). Only where Content-Length leads is looked
 //!   at twice.
 
 mod lines;
