@@ -11,6 +11,7 @@ mod changes;
 mod check;
 mod derived;
 pub mod export;
+pub mod format;
 pub mod import;
 mod listeners;
 mod mailboxes;
