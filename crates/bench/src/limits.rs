@@ -3,10 +3,12 @@
 //! Each does the work that no server can avoid (move these bytes, sync this often) and nothing else.
 
 mod replay;
+mod sockets;
 mod sync;
 
 pub use replay::Replay;
-pub use sync::{Prefill, group_commit, single_syncs};
+pub use sockets::group_commit_over_sockets;
+pub use sync::{Group, Prefill, group_commit, single_syncs};
 
 use crate::error::{Doing, Result};
 use std::fs::File;
