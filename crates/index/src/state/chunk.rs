@@ -135,6 +135,7 @@ impl Chunk {
     column!(size, u32, 4, 52, |o| o.fixed.size);
     column!(zone, i16, 2, 56, |o| o.fixed.zone);
 
+    #[inline]
     pub(crate) fn row(&self, index: usize) -> Row {
         Row {
             uid: Uid::new(self.uid(index)).expect("no row has UID 0: they are checked when they enter"),
