@@ -75,7 +75,9 @@ impl Message {
             rest = rest.get(memchr::memchr(b'\n', rest)? + 1..)?;
         }
         let name = rest.split(|byte| *byte == b':').next()?;
-        if name.is_empty() || name.len() > 80 || !name.iter().all(|byte| byte.is_ascii_graphic()) {
+        // RFC 5322 §2.2 allows more, down to `{"text"`; nobody's mail begins with such a field, and many a file does.
+        let of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        if name.is_empty() || name.len() > 80 || !name.iter().all(of_a_name) {
             return None;
         }
         let (head, body) = match memchr::memmem::find(rest, b"\n\n") {
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(message.head, b"Subject: x\n y\n");
         assert_eq!(message.body, b"body\nend\n");
         assert!(Message::parse(b"just some text\nwithout a field\n").is_none());
+        assert!(Message::parse(b"{\"text\":\"Subject: x\"}\n").is_none());
         assert!(Message::parse(b"Subject: only a header").is_some_and(|message| message.body.is_empty()));
     }
 
