@@ -9,6 +9,6 @@ mod record;
 mod recorder;
 
 pub use record::{
-    Better, End, Key, LIMIT, Limit, Machine, Problem, Record, RunInfo, Sample, ServerInfo, State, Unit, Verdict,
+    Better, End, Key, LIMIT, Limit, Machine, Note, Problem, Record, RunInfo, Sample, ServerInfo, State, Unit, Verdict,
 };
 pub use recorder::{FILE_NAME, Recorder, read};

@@ -15,6 +15,8 @@ pub enum Record {
     Limit(Limit),
     /// One measured value.
     Sample(Sample),
+    /// What a reader of the figures has to know.
+    Note(Note),
     /// Something that went wrong; the run went on where it could.
     Problem(Problem),
     /// The run came to its end.
@@ -185,6 +187,17 @@ pub struct Problem {
     pub server: String,
     /// Which suite; empty when it is not about one.
     pub suite: String,
+    /// For a person to read.
+    pub text: String,
+}
+
+/// What a reader of the figures has to know: how cold was made, how a mailbox was filled. Nothing went wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Which suite; empty when it is about the whole run.
+    pub suite: String,
+    /// Which server; empty when it is about all of them.
+    pub server: String,
     /// For a person to read.
     pub text: String,
 }

@@ -1,6 +1,6 @@
 //! Writing records as they come, and reading them again.
 
-use super::{Better, Key, Limit, Problem, Record, Sample, Unit, Verdict};
+use super::{Better, Key, Limit, Note, Problem, Record, Sample, Unit, Verdict};
 use crate::error::{Doing, Error, Result};
 use std::fs::File;
 use std::io::Write;
@@ -14,6 +14,8 @@ pub const FILE_NAME: &str = "results.jsonl";
 pub struct Recorder {
     file: File,
     path: PathBuf,
+    /// All that were written.
+    notes: Vec<Note>,
 }
 
 impl Recorder {
@@ -25,7 +27,7 @@ impl Recorder {
             return Err(Error::new(format!("{} holds an earlier run; name another folder with --out", path.display())));
         }
         let file = File::create_new(&path).doing(path.display())?;
-        Ok(Recorder { file, path })
+        Ok(Recorder { file, path, notes: Vec::new() })
     }
 
     /// Adds a record: one write, so that a line is there or not.
@@ -62,6 +64,17 @@ impl Recorder {
     /// A limit of the machine.
     pub fn limit(&mut self, limit: Limit) -> Result<()> {
         self.add(&Record::Limit(limit))
+    }
+
+    /// What a reader of the figures has to know. Said again in a later repetition, it is kept once.
+    pub fn note(&mut self, suite: &str, server: &str, text: impl Into<String>) -> Result<()> {
+        let note = Note { suite: suite.into(), server: server.into(), text: text.into() };
+        if self.notes.contains(&note) {
+            return Ok(());
+        }
+        self.add(&Record::Note(note.clone()))?;
+        self.notes.push(note);
+        Ok(())
     }
 
     /// Something that went wrong, on standard error as well.
@@ -105,8 +118,11 @@ mod tests {
         recorder.time(key.clone(), 0, Duration::from_millis(3)).expect("written");
         recorder.missing(key.clone(), 1, Verdict::Failed("it went away".into())).expect("written");
         recorder.problem("a", "lisa2003", &Error::new("it went away")).expect("written");
+        for _ in 0..2 {
+            recorder.note("lisa2003", "a", "cold: only the contents of files").expect("written");
+        }
         let records = read(&out).expect("whole");
-        assert_eq!(records.len(), 4);
+        assert_eq!(records.len(), 5, "the same note is kept once");
         let Some(Record::Sample(sample)) = records.get(1) else { panic!("a sample comes second: {records:?}") };
         assert_eq!((&sample.key, sample.value), (&key, Some(3.0)));
         let whole = std::fs::read(out.join(FILE_NAME)).expect("there");
