@@ -16,6 +16,7 @@ pub mod results;
 pub mod run;
 pub mod server;
 pub mod suite;
+pub mod usage;
 pub mod wire;
 pub mod workload;
 

@@ -2,13 +2,18 @@
 //!
 //! Each does the work that no server can avoid (move these bytes, sync this often) and nothing else.
 
+mod disk;
+mod loopback;
 mod machine;
+mod memory;
 mod replay;
 mod sync;
+mod yardsticks;
 
 pub use machine::machine;
 pub use replay::Replay;
 pub use sync::{Prefill, group_commit, single_syncs};
+pub use yardsticks::yardsticks;
 
 use crate::error::{Doing, Result};
 use std::fs::File;

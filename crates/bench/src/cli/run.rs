@@ -78,6 +78,10 @@ pub fn run(args: &RunArgs) -> Result<()> {
         repeat: plan.repeat,
         quick: plan.quick,
     }))?;
+    // Before any server runs, so that nobody else uses the disk.
+    for limit in crate::limits::yardsticks(work.path(), plan.quick)? {
+        recorder.limit(limit)?;
+    }
     let servers = contestants(args, mailyard, work.path(), &mut recorder)?;
     let Some(first) = corpora.first().cloned() else { return Err(Error::new("name the mail with --corpus or --size")) };
     let steps = suites.iter().map(|suite| if suite.per_size() { corpora.len() as u64 } else { 1 }).sum();
