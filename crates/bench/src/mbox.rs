@@ -2,6 +2,7 @@
 
 use crate::error::{Doing, Result};
 use std::io::BufRead;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// Calls `take` with each message: CRLF line ends, without its `From ` line. Ends early when `take`
@@ -33,6 +34,18 @@ pub fn each_message(path: &Path, mut take: impl FnMut(Vec<u8>) -> Result<bool>) 
         message.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(&line));
         message.extend_from_slice(b"\r\n");
     }
+}
+
+/// Puts a copy of an mbox file where a server serves it: owned by whom the folder belongs to, readable by nobody else.
+pub fn place(from: &Path, to: &Path) -> Result<()> {
+    let folder = to.parent().unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        std::fs::create_dir_all(folder).doing(folder.display())?;
+    }
+    let owner = folder.metadata().doing(folder.display())?;
+    std::fs::copy(from, to).doing(to.display())?;
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o600)).doing(to.display())?;
+    std::os::unix::fs::chown(to, Some(owner.uid()), Some(owner.gid())).doing(to.display())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The suites: the published workloads, each with its source.
 
+mod folder2007;
+
 use crate::error::Result;
 use crate::run::Run;
 
@@ -26,5 +28,5 @@ pub trait Suite {
 
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    Vec::new()
+    vec![Box::new(folder2007::Folder2007::default())]
 }

@@ -109,6 +109,37 @@ impl Connection {
         self.send(&bytes, 1).doing("APPEND")
     }
 
+    /// Adds messages with a command each, all sent before the first answer is read.
+    pub fn append_each(&mut self, mailbox: &str, messages: &[&[u8]]) -> Result<Answer> {
+        let all: usize = messages.iter().map(|message| message.len() + 64 + mailbox.len()).sum();
+        let mut bytes = Vec::with_capacity(all);
+        for message in messages {
+            bytes.extend_from_slice(format!("{TAG} APPEND {} {{{}+}}\r\n", quoted(mailbox), message.len()).as_bytes());
+            bytes.extend_from_slice(message);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        self.send(&bytes, messages.len() as u64).doing("APPEND")
+    }
+
+    /// Adds one message whose literal the server asks for first (RFC 9051 §4.3), as every server understands it.
+    pub fn append_waiting(&mut self, mailbox: &str, message: &[u8]) -> Result<Answer> {
+        let began = Instant::now();
+        let command = format!("{TAG} APPEND {} {{{}}}\r\n", quoted(mailbox), message.len());
+        self.stream.write_all(command.as_bytes()).doing("APPEND")?;
+        loop {
+            let line = self.scanner.line(&mut self.stream).doing("APPEND")?;
+            if line.starts_with('+') {
+                break;
+            }
+            if !line.starts_with("* ") {
+                return Err(Error::new(format!("APPEND: {line}")));
+            }
+        }
+        let mut answer = self.send(&[message, b"\r\n"].concat(), 1).doing("APPEND")?;
+        answer.took = began.elapsed();
+        Ok(answer)
+    }
+
     /// Begins IDLE (RFC 9051 §6.3.13) and waits for the server's continuation request.
     pub fn idle(&mut self) -> Result<()> {
         self.stream.write_all(format!("{TAG} IDLE\r\n").as_bytes()).doing("IDLE")?;
@@ -138,7 +169,7 @@ impl Connection {
 }
 
 /// RFC 9051 §9 quoted.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
