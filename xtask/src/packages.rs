@@ -5,8 +5,14 @@ use crate::tree::{is_root, program};
 use std::process::Command;
 
 /// A program that the tests call, and the Debian package that has it.
-const NEEDED: [(&str, &str); 5] =
-    [("mutt", "mutt"), ("mbsync", "isync"), ("python3", "python3"), ("tmux", "tmux"), ("openssl", "openssl")];
+const NEEDED: [(&str, &str); 6] = [
+    ("mutt", "mutt"),
+    ("mbsync", "isync"),
+    ("python3", "python3"),
+    ("tmux", "tmux"),
+    ("openssl", "openssl"),
+    ("chromium", "chromium"),
+];
 
 /// Checks that every needed program is there; installs what is missing when that is possible.
 pub fn steps(report: &mut Report) {

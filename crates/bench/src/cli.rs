@@ -26,6 +26,11 @@ enum Command {
     Run(run::RunArgs),
     /// Lists the servers that can be started for a run, and what is missing for the others.
     Peers,
+    /// Writes the report of a run beside its results: a page for a browser, CSV, JSON.
+    Report {
+        /// The folder that was given to `run --out`.
+        folder: PathBuf,
+    },
     /// Measures Mailyard's operations, each beside the physical limit of the same work.
     Limits(limits::LimitsArgs),
 }
@@ -74,6 +79,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::proc
         Command::Corpus(args) => corpus(&args),
         Command::Run(args) => run::run(&args),
         Command::Peers => list_peers(),
+        Command::Report { folder } => write_report(&folder),
         Command::Limits(args) => limits::measure(&args),
     };
     if let Err(error) = done {
@@ -100,10 +106,17 @@ fn corpus(args: &CorpusArgs) -> Result<()> {
     Ok(())
 }
 
+fn write_report(folder: &std::path::Path) -> Result<()> {
+    for path in crate::report::write(folder)? {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
 fn list_peers() -> Result<()> {
     let mailyard = beside().unwrap_or_default();
     for peer in &peers::PEERS {
-        let state = peers::installed(peer, &mailyard).unwrap_or_else(|missing| missing);
+        let state = peer.installed(&mailyard, &peers::default_unpacked()).unwrap_or_else(|missing| missing);
         println!("{:<20} {:<40} {state}", peer.name, peer.about);
     }
     Ok(())

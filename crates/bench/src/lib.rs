@@ -8,6 +8,7 @@ pub mod cold;
 pub mod corpus;
 pub mod error;
 pub mod fill;
+pub mod interrupt;
 pub mod limits;
 pub mod mbox;
 pub mod progress;

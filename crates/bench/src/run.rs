@@ -6,6 +6,7 @@
 use crate::cold;
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::results::{Key, Limit, Recorder, ServerInfo, Verdict};
@@ -63,7 +64,10 @@ impl Run<'_> {
         let mut tools = Tools { plan: self.plan, corpus: &self.corpus, recorder: &mut self.recorder };
         for contestant in self.servers.iter_mut().filter(|contestant| contestant.failed.is_none()) {
             self.progress.say(&format!("{suite}: {what}: {}", contestant.info.name));
+            interrupt::check()?;
             if let Err(error) = action(contestant, &mut tools) {
+                // An interruption kills the servers: their failing is no result.
+                interrupt::check()?;
                 // Without a place for results there is nothing to go on for.
                 tools.recorder.problem(&contestant.info.name, suite, &error)?;
                 contestant.failed = Some(error.to_string());

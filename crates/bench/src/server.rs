@@ -6,6 +6,7 @@
 mod mailyard;
 pub mod peers;
 mod remote;
+mod tree;
 
 pub use mailyard::{Mailyard, free_port};
 pub use remote::Remote;

@@ -4,9 +4,13 @@
 //! buffer and are counted, not kept. So what is measured is the server, and the same client over a replayed answer gives the limit.
 
 mod address;
+mod append;
+mod capabilities;
 mod scan;
 
 pub use address::Address;
+pub use append::Outgoing;
+pub use capabilities::{Capabilities, Literals};
 pub use scan::Answer;
 
 use crate::error::{Doing, Error, Result};
@@ -95,51 +99,6 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Adds messages to a mailbox with one command (RFC 3502 when there are several), each as a literal that is not waited for
-    /// (RFC 7888).
-    pub fn append(&mut self, mailbox: &str, messages: &[&[u8]]) -> Result<Answer> {
-        let all: usize = messages.iter().map(|message| message.len() + 16).sum();
-        let mut bytes = Vec::with_capacity(all + 64);
-        bytes.extend_from_slice(format!("{TAG} APPEND {}", quoted(mailbox)).as_bytes());
-        for message in messages {
-            bytes.extend_from_slice(format!(" {{{}+}}\r\n", message.len()).as_bytes());
-            bytes.extend_from_slice(message);
-        }
-        bytes.extend_from_slice(b"\r\n");
-        self.send(&bytes, 1).doing("APPEND")
-    }
-
-    /// Adds messages with a command each, all sent before the first answer is read.
-    pub fn append_each(&mut self, mailbox: &str, messages: &[&[u8]]) -> Result<Answer> {
-        let all: usize = messages.iter().map(|message| message.len() + 64 + mailbox.len()).sum();
-        let mut bytes = Vec::with_capacity(all);
-        for message in messages {
-            bytes.extend_from_slice(format!("{TAG} APPEND {} {{{}+}}\r\n", quoted(mailbox), message.len()).as_bytes());
-            bytes.extend_from_slice(message);
-            bytes.extend_from_slice(b"\r\n");
-        }
-        self.send(&bytes, messages.len() as u64).doing("APPEND")
-    }
-
-    /// Adds one message whose literal the server asks for first (RFC 9051 §4.3), as every server understands it.
-    pub fn append_waiting(&mut self, mailbox: &str, message: &[u8]) -> Result<Answer> {
-        let began = Instant::now();
-        let command = format!("{TAG} APPEND {} {{{}}}\r\n", quoted(mailbox), message.len());
-        self.stream.write_all(command.as_bytes()).doing("APPEND")?;
-        loop {
-            let line = self.scanner.line(&mut self.stream).doing("APPEND")?;
-            if line.starts_with('+') {
-                break;
-            }
-            if !line.starts_with("* ") {
-                return Err(Error::new(format!("APPEND: {line}")));
-            }
-        }
-        let mut answer = self.send(&[message, b"\r\n"].concat(), 1).doing("APPEND")?;
-        answer.took = began.elapsed();
-        Ok(answer)
-    }
-
     /// Begins IDLE (RFC 9051 §6.3.13) and waits for the server's continuation request.
     pub fn idle(&mut self) -> Result<()> {
         self.stream.write_all(format!("{TAG} IDLE\r\n").as_bytes()).doing("IDLE")?;
@@ -157,6 +116,18 @@ impl Connection {
     /// Keeps everything that is received from now on in a file; `None` ends that. Gives back the file that was used so far.
     pub fn record(&mut self, recording: Option<File>) -> Option<File> {
         std::mem::replace(&mut self.recording, recording)
+    }
+
+    /// What the server offers to whoever is logged in now.
+    pub fn capabilities(&mut self) -> Result<Capabilities> {
+        Ok(Capabilities::of(&self.command("CAPABILITY")?.kept))
+    }
+
+    /// Makes a mailbox anew: empty, whatever was in it.
+    pub fn renew(&mut self, mailbox: &str) -> Result<()> {
+        // Not there, unless an earlier run left it.
+        let _ = self.command(&format!("DELETE {}", quoted(mailbox)));
+        self.command(&format!("CREATE {}", quoted(mailbox))).map(drop)
     }
 
     /// Selects a mailbox; gives the answer and how many messages it has.

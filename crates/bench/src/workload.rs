@@ -5,6 +5,7 @@
 
 mod appends;
 mod reads;
+pub mod report;
 mod resources;
 mod writes;
 
@@ -13,9 +14,9 @@ use crate::error::{Error, Result};
 use crate::limits::{self, Prefill, Replay};
 use crate::mbox;
 use crate::random::Random;
-use crate::report::{Goal, Report, Row, Samples, Unit};
 use crate::server::{Local, Mailyard};
 use crate::wire::{Address, Answer, Connection};
+use crate::workload::report::{Goal, Report, Row, Samples, Unit};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use super::{MailArgs, beside, named, named_address};
 use crate::corpus::{self, Corpus};
 use crate::error::{Doing, Error, Result};
+use crate::interrupt;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::results::{End, Record, Recorder, RunInfo};
@@ -12,6 +13,8 @@ use crate::server::{Remote, Server};
 use crate::suite::{self, Suite};
 use crate::wire::Address;
 use clap::Args;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -25,6 +28,9 @@ pub struct RunArgs {
     /// Servers that are started for the run, by name (see `peers`).
     #[arg(long, value_delimiter = ',')]
     peer: Vec<String>,
+    /// Where `peers --unpack` put servers that are not installed.
+    #[arg(long)]
+    peers_dir: Option<PathBuf>,
     /// The workloads: one or several names, or `all`.
     #[arg(long, value_delimiter = ',', required = true)]
     suite: Vec<String>,
@@ -56,10 +62,14 @@ pub struct RunArgs {
 /// Runs it.
 pub fn run(args: &RunArgs) -> Result<()> {
     let suites = chosen(&args.suite)?;
+    interrupt::listen()?;
     let mailyard = args.mailyard.clone().map_or_else(|| beside().ok(), Some);
     let parent = args.work.clone().unwrap_or_else(std::env::temp_dir);
     std::fs::create_dir_all(&parent).doing(parent.display())?;
-    let work = tempfile::Builder::new().prefix("mailyard-bench-").tempdir_in(&parent).doing(parent.display())?;
+    // Servers give up root's rights: they have to get through to their own folder.
+    let mode = Permissions::from_mode(0o711);
+    let work = tempfile::Builder::new().prefix("mailyard-bench-").permissions(mode).tempdir_in(&parent);
+    let work = work.doing(parent.display())?;
     let plan = Plan {
         repeat: args.repeat.max(1),
         seed: args.mail.seed,
@@ -87,11 +97,14 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let steps = suites.iter().map(|suite| if suite.per_size() { corpora.len() as u64 } else { 1 }).sum();
     let random = Random::new(plan.seed);
     let mut run = Run { plan: &plan, corpus: first, servers, recorder, progress: Progress::new(steps), random };
-    for (number, corpus) in corpora.iter().enumerate() {
+    'suites: for (number, corpus) in corpora.iter().enumerate() {
         run.corpus = corpus.clone();
         for suite in suites.iter().filter(|suite| suite.per_size() || number == 0) {
             if let Err(error) = suite.run(&mut run) {
                 run.recorder.problem("", suite.name(), &error)?;
+            }
+            if interrupt::check().is_err() {
+                break 'suites;
             }
             run.progress.step();
         }
@@ -99,10 +112,12 @@ pub fn run(args: &RunArgs) -> Result<()> {
     for contestant in &mut run.servers {
         if let Some(local) = contestant.server.local()
             && let Err(error) = local.stop()
+            && interrupt::check().is_ok()
         {
             run.recorder.problem(&contestant.info.name, "", &error)?;
         }
     }
+    interrupt::check().doing(format!("results so far are in {}", args.out.display()))?;
     run.recorder.add(&Record::End(End { ended: now() }))?;
     let failed: Vec<String> = run
         .servers
@@ -159,7 +174,11 @@ fn contestants(
         servers.push(Box::new(Remote::connect(name, addresses)?));
     }
     for name in &args.peer {
-        let place = Place { work: work.join(name), mailyard: mailyard.clone().unwrap_or_default() };
+        let place = Place {
+            work: work.join(name),
+            mailyard: mailyard.clone().unwrap_or_default(),
+            unpacked: args.peers_dir.clone().unwrap_or_else(peers::default_unpacked),
+        };
         servers.push(peers::start(name, &place)?);
     }
     if servers.is_empty() {

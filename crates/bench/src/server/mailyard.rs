@@ -2,11 +2,14 @@
 
 use super::{Local, Server};
 use crate::error::{Doing, Error, Result};
+use crate::interrupt;
 use crate::results::ServerInfo;
 use crate::wire::{Address, Connection};
+use rustix::process::{Pid, Signal};
 use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -20,7 +23,8 @@ const POLL: Duration = Duration::from_millis(2);
 const CONNECTIONS_MAX: u32 = 1_000;
 
 const USER: &str = "bench";
-const PASSWORD: &str = "bench-password";
+/// Of all accounts of servers that are started for a run.
+pub const PASSWORD: &str = "bench-password";
 
 /// A server process and its data.
 pub struct Mailyard {
@@ -172,7 +176,10 @@ impl Local for Mailyard {
         command.arg("serve").arg("--data").arg(&self.data).arg("--config").arg(&self.config);
         command.arg("--listen").arg(format!("imap={}:{}", self.address.host, self.address.port));
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        // Ctrl-C goes to the group of the terminal: this program alone decides when servers end.
+        command.process_group(0);
         let mut child = command.spawn().doing(self.program.display())?;
+        interrupt::kill_on_interrupt(Pid::from_child(&child));
         let began = Instant::now();
         loop {
             if Connection::open(&self.address).is_ok() {
@@ -180,10 +187,13 @@ impl Local for Mailyard {
                 return Ok(());
             }
             if let Some(status) = child.try_wait().doing("waiting")? {
+                interrupt::is_gone(Pid::from_child(&child));
                 return Err(Error::new(format!("the server ended with {status}; see {}", self.log.display())));
             }
             if began.elapsed() > START_MAX {
+                interrupt::is_gone(Pid::from_child(&child));
                 let _ = child.kill();
+                let _ = child.wait();
                 return Err(Error::new(format!("the server did not answer; see {}", self.log.display())));
             }
             std::thread::sleep(POLL);
@@ -192,11 +202,13 @@ impl Local for Mailyard {
 
     fn stop(&mut self) -> Result<()> {
         let Some(mut child) = self.child.take() else { return Ok(()) };
-        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().doing("kill")?;
+        interrupt::is_gone(Pid::from_child(&child));
+        rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).doing(self.program.display())?;
         let began = Instant::now();
         while child.try_wait().doing("waiting")?.is_none() {
             if began.elapsed() > STOP_MAX {
                 let _ = child.kill();
+                let _ = child.wait();
                 return Err(Error::new("the server did not end"));
             }
             std::thread::sleep(POLL);
@@ -223,7 +235,7 @@ impl Local for Mailyard {
 }
 
 /// Names of the accounts: the first one's has no number.
-fn user(number: usize) -> String {
+pub fn user(number: usize) -> String {
     if number == 0 { USER.to_string() } else { format!("{USER}{number}") }
 }
 
@@ -231,6 +243,7 @@ impl Drop for Mailyard {
     fn drop(&mut self) {
         // An error on the way leaves no server behind.
         if let Some(mut child) = self.child.take() {
+            interrupt::is_gone(Pid::from_child(&child));
             let _ = child.kill();
             let _ = child.wait();
         }

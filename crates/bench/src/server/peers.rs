@@ -1,7 +1,18 @@
 //! The servers that the benchmark can start by itself, by name.
+//!
+//! Each gets a folder of its own in the run's temporary folder, a configuration made for the run, a port on loopback and as many accounts
+//! as are asked for; everything that it starts ends with it (see [`super::tree`]).
 
-use super::{Local, Mailyard, Server};
-use crate::error::{Error, Result};
+mod daemon;
+mod dovecot;
+mod package;
+
+pub use package::Package;
+
+use super::{Local, Mailyard, Server, tree};
+use crate::error::{Doing, Error, Result};
+use daemon::{Daemon, Product};
+use dovecot::Dovecot;
 use std::path::{Path, PathBuf};
 
 /// A server that can be started when it is installed.
@@ -10,42 +21,88 @@ pub struct Peer {
     pub name: &'static str,
     /// What it is and where messages live.
     pub about: &'static str,
-    /// What has to be installed.
-    pub package: &'static str,
+    /// How it is run; `None` for Mailyard itself.
+    product: Option<fn() -> Box<dyn Product>>,
 }
 
 /// Where peers find what they need.
 pub struct Place {
-    /// A folder for everything of this one server.
+    /// A folder for everything of this one server. On a system where this program runs as root, others may enter it.
     pub work: PathBuf,
     /// The program `mailyard`.
     pub mailyard: PathBuf,
+    /// Where packages were unpacked to.
+    pub unpacked: PathBuf,
 }
 
 /// Every peer that is known.
-pub const PEERS: [Peer; 1] =
-    [Peer { name: "mailyard-native", about: "Mailyard, its own store", package: "this program" }];
+pub const PEERS: [Peer; 5] = [
+    Peer { name: "mailyard-native", about: "Mailyard, its own store", product: None },
+    Peer { name: "dovecot-mbox", about: "Dovecot, one file a mailbox", product: Some(|| Box::new(Dovecot::Mbox)) },
+    Peer {
+        name: "dovecot-maildir",
+        about: "Dovecot, one file a message",
+        product: Some(|| Box::new(Dovecot::Maildir)),
+    },
+    Peer {
+        name: "dovecot-sdbox",
+        about: "Dovecot, one file a message, flags in an index",
+        product: Some(|| Box::new(Dovecot::Sdbox)),
+    },
+    Peer {
+        name: "dovecot-mdbox",
+        about: "Dovecot, files of many messages",
+        product: Some(|| Box::new(Dovecot::Mdbox)),
+    },
+];
 
 /// Makes the peer's configuration and accounts, and starts it.
 pub fn start(name: &str, place: &Place) -> Result<Box<dyn Server>> {
-    std::fs::create_dir_all(&place.work).map_err(|error| Error::new(format!("{}: {error}", place.work.display())))?;
-    match name {
-        "mailyard-native" => {
-            let mut server = Mailyard::create(&place.mailyard, &place.work)?;
-            server.start()?;
-            Ok(Box::new(server))
-        }
-        _ => {
-            let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
-            Err(Error::new(format!("no peer is called {name:?}; there are {}", names.join(", "))))
-        }
+    let Some(peer) = PEERS.iter().find(|peer| peer.name == name) else {
+        let names: Vec<&str> = PEERS.iter().map(|peer| peer.name).collect();
+        return Err(Error::new(format!("no peer is called {name:?}; there are {}", names.join(", "))));
+    };
+    std::fs::create_dir_all(&place.work).doing(place.work.display())?;
+    let Some(product) = peer.product else {
+        let mut server = Mailyard::create(&place.mailyard, &place.work)?;
+        server.start()?;
+        return Ok(Box::new(server));
+    };
+    let product = product();
+    let installed = product.package().find(&place.unpacked).doing(name)?;
+    let mut server = Daemon::create(peer.name, product, &place.work, installed)?;
+    server.start()?;
+    server.accounts(1)?;
+    Ok(Box::new(server))
+}
+
+impl Peer {
+    /// Whether the peer could be started here: its version, or what is missing.
+    pub fn installed(&self, mailyard: &Path, unpacked: &Path) -> std::result::Result<String, String> {
+        let Some(product) = self.product else {
+            return if mailyard.is_file() {
+                Ok(mailyard.display().to_string())
+            } else {
+                Err("the program `mailyard` is not beside this one: name it with --mailyard".into())
+            };
+        };
+        let found = product().package().find(unpacked).map_err(|error| error.to_string())?;
+        tree::permitted().map_err(|error| error.to_string())?;
+        Ok(match found.tree {
+            Some(tree) => format!("{}, unpacked in {}", found.version, tree.display()),
+            None => found.version,
+        })
+    }
+
+    /// Where messages live.
+    pub fn format(&self) -> &'static str {
+        self.product.map_or("native", |product| product().format())
     }
 }
 
-/// Whether the peer could be started here: its version, or what is missing.
-pub fn installed(peer: &Peer, mailyard: &Path) -> std::result::Result<String, String> {
-    match peer.name {
-        "mailyard-native" if mailyard.is_file() => Ok(mailyard.display().to_string()),
-        _ => Err(format!("needs {}", peer.package)),
-    }
+/// Where packages are unpacked to unless another folder is named: `mailyard/peers` in the user's folder for caches.
+pub fn default_unpacked() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    cache.or_else(home).unwrap_or_else(std::env::temp_dir).join("mailyard").join("peers")
 }

@@ -21,6 +21,10 @@ pub struct Answer {
     pub fetches: u64,
     /// Untagged EXPUNGE responses.
     pub expunges: u64,
+    /// Their numbers, in the order they came.
+    pub expunged: Vec<u32>,
+    /// The numbers in untagged SEARCH responses (RFC 3501 §7.2.5), in the order they came.
+    pub hits: Vec<u32>,
     /// Bytes in literals.
     pub literal_bytes: u64,
     /// All bytes received.
@@ -73,7 +77,13 @@ impl Scanner {
                 }
                 match kind(line) {
                     b'F' => answer.fetches += 1,
-                    b'E' if line.ends_with(b"EXPUNGE\r\n") => answer.expunges += 1,
+                    b'E' if line.ends_with(b"EXPUNGE\r\n") => {
+                        answer.expunges += 1;
+                        answer.expunged.extend(numbers(line).next());
+                    }
+                    0 if line.starts_with(SEARCH) => {
+                        answer.hits.extend(numbers(line.get(SEARCH.len()..).unwrap_or_default()));
+                    }
                     _ if literal.is_none() && answer.kept.len() < KEPT_LINES_MAX => {
                         answer.kept.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
                     }
@@ -151,6 +161,19 @@ fn kind(line: &[u8]) -> u8 {
     }
 }
 
+const SEARCH: &[u8] = b"* SEARCH";
+
+/// The numbers in a line, digit by digit: lines of SEARCH have as many as a mailbox has messages.
+fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
+    // RFC 7162 §3.1.5: a modification sequence in parentheses may follow.
+    let line = line.split(|byte| *byte == b'(').next().unwrap_or_default();
+    let words = line.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    words.filter_map(|digits| {
+        let add = |sum: u32, digit: &u8| sum.checked_mul(10)?.checked_add(u32::from(digit - b'0'));
+        digits.iter().try_fold(0, add)
+    })
+}
+
 /// RFC 9051 §9 literal and literal8: the number in `{n}` at a line's end.
 fn literal_at_end(line: &[u8]) -> Option<u64> {
     let digits = line.strip_suffix(b"}\r\n")?;
@@ -166,7 +189,9 @@ mod tests {
     use super::{Answer, Scanner};
     use std::io::Read;
 
-    const STREAM: &[u8] = b"* FLAGS (\\Seen)\r\n* 2 EXISTS\r\n* 1 FETCH (BODY[] {7}\r\nB OK \r\n UID 1)\r\n\
+    const STREAM: &[u8] =
+        b"* FLAGS (\\Seen)\r\n* 2 EXISTS\r\n* SEARCH\r\n* SEARCH 2 4294967295 99999999999 13 (MODSEQ 9)\r\n\
+        * 1 FETCH (BODY[] {7}\r\nB OK \r\n UID 1)\r\n\
         * 2 FETCH (UID 2 BODY[] {0}\r\n)\r\n* 1 EXPUNGE\r\nB OK done\r\nrest\r\n";
 
     /// Gives a stream out in pieces.
@@ -190,6 +215,7 @@ mod tests {
             scanner.answer(&mut pieces, &mut None, &mut answer).expect("a good answer");
             assert_eq!((answer.fetches, answer.expunges, answer.literal_bytes, answer.tagged), (2, 1, 7, 1));
             assert_eq!(answer.bytes as usize, STREAM.len() - "rest\r\n".len());
+            assert_eq!((answer.hits.as_slice(), answer.expunged.as_slice()), (&[2, u32::MAX, 13][..], &[1][..]));
             assert_eq!(answer.kept, ["* FLAGS (\\Seen)", "* 2 EXISTS"]);
             assert_eq!(scanner.line(&mut pieces).expect("a line"), "rest");
         }

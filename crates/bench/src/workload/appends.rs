@@ -3,8 +3,8 @@
 use super::{APPENDED, Bench, Target, say};
 use crate::error::{Error, Result};
 use crate::limits::{self, Prefill};
-use crate::report::{Goal, Samples, Unit};
 use crate::wire::Connection;
+use crate::workload::report::{Goal, Samples, Unit};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 

@@ -2,9 +2,9 @@
 
 use super::{Bench, MAILBOX, Target, say};
 use crate::error::{Error, Result};
-use crate::report::{Goal, Unit};
 use crate::server::Local;
 use crate::wire::{Answer, Connection};
+use crate::workload::report::{Goal, Unit};
 
 /// SELECT of a mailbox that is in use, at any size.
 const SELECT_WARM_MS: f64 = 20.0;

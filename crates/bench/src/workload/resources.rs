@@ -3,9 +3,9 @@
 use super::{Bench, MAILBOX, Target, say};
 use crate::error::{Doing, Error, Result};
 use crate::limits;
-use crate::report::{Goal, Samples, Unit};
 use crate::server::Local;
 use crate::wire::Connection;
+use crate::workload::report::{Goal, Samples, Unit};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -3,8 +3,8 @@
 use super::{Bench, Target};
 use crate::error::{Error, Result};
 use crate::random::Random;
-use crate::report::Goal;
 use crate::wire::{Answer, sequence_sets};
+use crate::workload::report::Goal;
 
 /// Set in turn, then taken away in turn, so that every round changes something.
 const FLAGS: [&str; 3] = ["\\Flagged", "\\Answered", "\\Draft"];

@@ -2,7 +2,7 @@
 
 use super::{MAILBOX, NAME};
 use crate::error::{Doing, Error, Result};
-use crate::fill::{Way, fill};
+use crate::fill::fill;
 use crate::limits;
 use crate::mbox;
 use crate::results::{Better, Key, LIMIT, Unit, Verdict};
@@ -79,14 +79,13 @@ fn converted(local: &mut dyn Local, account: &Address, tools: &Tools) -> Result<
 
 fn over_the_wire(account: &Address, tools: &Tools) -> Result<(Duration, String)> {
     let mut connection = Connection::login(account)?;
-    let way = Way::of(&mut connection)?;
     let began = Instant::now();
     connection.command(&format!("CREATE {}", quoted(MAILBOX)))?;
-    fill(&mut connection, MAILBOX, tools.corpus, way)?;
+    let how = fill(&mut connection, MAILBOX, tools.corpus)?;
     sync_to_disk(&tools.plan.work)?;
     let took = began.elapsed();
     connection.command("LOGOUT")?;
-    Ok((took, way.explained().into()))
+    Ok((took, how.into()))
 }
 
 /// Waits until everything that was written to the file system of this folder is on its disk (syncfs(2)).

@@ -1,0 +1,169 @@
+//! Dovecot 2.3 with its four formats: mbox, Maildir, sdbox, mdbox.
+//!
+//! Every user with the one password exists (a static passdb), so accounts cost nothing. Sessions are processes of their own, as by
+//! default; logins are served by processes that stay ("high-performance mode" of Dovecot's manual, "Login processes").
+
+use super::daemon::{Product, Site};
+use super::package::Package;
+use crate::error::Result;
+use crate::server::mailyard::PASSWORD;
+use crate::server::tree::{Launch, write};
+use std::path::PathBuf;
+
+/// What has to be installed.
+pub const PACKAGE: Package =
+    Package { name: "dovecot", debian: &["dovecot-imapd", "dovecot-core"], program: "/usr/sbin/dovecot" };
+
+/// More than any measurement opens at once.
+const CONNECTIONS_MAX: u32 = 4_096;
+
+/// Dovecot with one of its formats.
+pub enum Dovecot {
+    /// One file a mailbox (RFC 4155), indexes beside it.
+    Mbox,
+    /// One file a message, flags in its name.
+    Maildir,
+    /// One file a message, flags in the index only.
+    Sdbox,
+    /// Files of many messages, up to 10 MiB each.
+    Mdbox,
+}
+
+impl Dovecot {
+    fn mail_location(&self) -> &'static str {
+        match self {
+            Dovecot::Mbox => "mbox:~/mbox:INBOX=~/mbox/INBOX",
+            Dovecot::Maildir => "maildir:~/Maildir",
+            Dovecot::Sdbox => "sdbox:~/sdbox",
+            Dovecot::Mdbox => "mdbox:~/mdbox",
+        }
+    }
+
+    /// What is said in the report.
+    fn chosen(&self, site: &Site) -> Vec<String> {
+        // "always" syncs index changes as well, such as flags; "optimized" only new messages.
+        let fsync = if site.synced { "always" } else { "never" };
+        vec![
+            format!("mail_location = {}", self.mail_location()),
+            format!("mail_fsync = {fsync}"),
+            "ssl = no".into(),
+            "disable_plaintext_auth = no".into(),
+            "mail_max_userip_connections = 0".into(),
+            "default_vsz_limit = 0".into(),
+            format!("default_process_limit = {CONNECTIONS_MAX}"),
+            format!("default_client_limit = {}", CONNECTIONS_MAX * 4),
+        ]
+    }
+}
+
+impl Product for Dovecot {
+    fn package(&self) -> &'static Package {
+        &PACKAGE
+    }
+
+    fn format(&self) -> &'static str {
+        match self {
+            Dovecot::Mbox => "mbox",
+            Dovecot::Maildir => "Maildir",
+            Dovecot::Sdbox => "sdbox",
+            Dovecot::Mdbox => "mdbox",
+        }
+    }
+
+    fn durability(&self, synced: bool) -> &'static str {
+        if synced {
+            "mail_fsync=always: fsync or fdatasync of the messages, folders and index logs that a command wrote, before OK"
+        } else {
+            "mail_fsync=never: nothing is synced"
+        }
+    }
+
+    fn can_be_unsynced(&self) -> bool {
+        true
+    }
+
+    fn configure(&self, site: &Site) -> Result<Launch> {
+        let (run, log, mail) = (site.run(), site.log(), site.mail());
+        let (uid, gid) = site.owner;
+        let mut text = self.chosen(site).join("\n");
+        text.push_str(&format!(
+            "
+protocols = imap
+listen = 127.0.0.1
+base_dir = {run}
+state_dir = {run}
+log_path = {log}
+first_valid_uid = 1
+namespace inbox {{
+  inbox = yes
+}}
+passdb {{
+  driver = static
+  args = password={PASSWORD}
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={mail}/%u
+}}
+service imap-login {{
+  service_count = 0
+  process_min_avail = 2
+  inet_listener imap {{
+    port = {port}
+  }}
+  inet_listener imaps {{
+    port = 0
+  }}
+}}
+",
+            run = run.display(),
+            log = log.display(),
+            mail = mail.display(),
+            port = site.port,
+        ));
+        if !site.root {
+            text.push_str(&unprivileged());
+        }
+        let path = site.config().join("dovecot.conf");
+        write(&path, &text)?;
+        let program = vec![PACKAGE.program.into(), "-F".into(), "-c".into(), path.into()];
+        Ok(Launch { mounts: site.installed.mounts(), programs: vec![program], ..Launch::default() })
+    }
+
+    fn settings(&self, site: &Site) -> Vec<String> {
+        let mut settings = self.chosen(site);
+        settings.push("service imap-login { service_count = 0, process_min_avail = 2 }".into());
+        settings
+    }
+
+    fn add_accounts(&self, _: &Site, _: &[String]) -> Result<()> {
+        Ok(())
+    }
+
+    fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf> {
+        vec![site.mail().join(user)]
+    }
+
+    fn mbox(&self, site: &Site, user: &str, mailbox: &str) -> Option<PathBuf> {
+        matches!(self, Dovecot::Mbox).then(|| site.mail().join(user).join("mbox").join(mailbox))
+    }
+}
+
+/// Without root's rights everything is one user and nothing is confined ("Rootless installation" of Dovecot's manual).
+fn unprivileged() -> String {
+    let id = rustix::process::geteuid().as_raw();
+    let name = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = name.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == id.to_string()).then(|| name.to_string())
+    });
+    let name = name.unwrap_or_else(|| id.to_string());
+    let group = rustix::process::getegid().as_raw();
+    let mut text =
+        format!("default_internal_user = {name}\ndefault_login_user = {name}\ndefault_internal_group = {group}\n");
+    for service in ["imap-login", "anvil", "imap-urlauth-login"] {
+        text.push_str(&format!("service {service} {{\n  chroot =\n}}\n"));
+    }
+    text
+}
