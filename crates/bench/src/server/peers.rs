@@ -4,6 +4,7 @@
 //! as are asked for; everything that it starts ends with it (see [`super::tree`]).
 
 mod daemon;
+mod doveadm;
 mod dovecot;
 mod package;
 
