@@ -1,6 +1,7 @@
 //! The suites: the published workloads, each with its source.
 
 mod folder2007;
+mod mbox2004;
 
 use crate::error::Result;
 use crate::run::Run;
@@ -28,5 +29,5 @@ pub trait Suite {
 
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(folder2007::Folder2007::default())]
+    vec![Box::new(folder2007::Folder2007::default()), Box::new(mbox2004::Mbox2004::default())]
 }

@@ -177,7 +177,7 @@ fn namespace_prefix(line: &str) -> Option<String> {
 }
 
 /// RFC 9051 §9 quoted.
-pub fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

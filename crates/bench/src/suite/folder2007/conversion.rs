@@ -8,7 +8,7 @@ use crate::mbox;
 use crate::results::{Better, Key, LIMIT, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
 use crate::server::Local;
-use crate::wire::{Address, Connection, quoted};
+use crate::wire::{Address, Connection};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -50,9 +50,10 @@ pub fn limit(run: &mut Run, round: usize) -> Result<()> {
 /// Removes the mailbox when it is there.
 pub fn remove_mailbox(account: &Address) -> Result<()> {
     let mut connection = Connection::login(account)?;
-    let listed = connection.command(&format!("LIST \"\" {}", quoted(MAILBOX)))?;
+    let mailbox = connection.mailbox(MAILBOX);
+    let listed = connection.command(&format!("LIST \"\" {mailbox}"))?;
     if listed.kept.iter().any(|line| line.starts_with("* LIST ")) {
-        connection.command(&format!("DELETE {}", quoted(MAILBOX)))?;
+        connection.command(&format!("DELETE {mailbox}"))?;
     }
     connection.command("LOGOUT").map(drop)
 }
@@ -80,7 +81,8 @@ fn converted(local: &mut dyn Local, account: &Address, tools: &Tools) -> Result<
 fn over_the_wire(account: &Address, tools: &Tools) -> Result<(Duration, String)> {
     let mut connection = Connection::login(account)?;
     let began = Instant::now();
-    connection.command(&format!("CREATE {}", quoted(MAILBOX)))?;
+    let mailbox = connection.mailbox(MAILBOX);
+    connection.command(&format!("CREATE {mailbox}"))?;
     let how = fill(&mut connection, MAILBOX, tools.corpus)?;
     sync_to_disk(&tools.plan.work)?;
     let took = began.elapsed();

@@ -4,10 +4,9 @@ use super::{MAILBOX, NAME};
 use crate::cold;
 use crate::error::{Doing, Result};
 use crate::limits::Replay;
-use crate::results::{Better, Record};
-use crate::results::{Key, LIMIT, Sample, State, Unit, Verdict};
+use crate::results::{Better, Key, LIMIT, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
-use crate::wire::{Address, Connection, quoted};
+use crate::wire::{Address, Connection};
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -53,7 +52,8 @@ pub fn record(contestant: &Contestant, account: &Address, tools: &mut Tools) -> 
     let path = tools.plan.work.join("folder2007-answer");
     let mut connection = Connection::login(account)?;
     connection.record(Some(File::create(&path).doing(path.display())?));
-    connection.batch(&[format!("SELECT {}", quoted(MAILBOX)), LISTING.into()])?;
+    let select = format!("SELECT {}", connection.mailbox(MAILBOX));
+    connection.batch(&[select, LISTING.into()])?;
     connection.record(None);
     let text = format!("the limit of opening is the answer of {}, sent from a file", contestant.info.name);
     tools.recorder.note(NAME, LIMIT, text)?;
@@ -94,16 +94,8 @@ fn keep(tools: &mut Tools, key: &Key, round: usize, opened: &Opened) -> Result<(
         [("time", opened.select + opened.listing), ("time of SELECT", opened.select), ("time of FETCH", opened.listing)]
     {
         let key = Key { measure: measure.into(), ..key.clone() };
-        let value = Some(time.as_secs_f64() * 1e3);
         let verdict = opened.verdict.clone();
-        tools.recorder.add(&Record::Sample(Sample {
-            key,
-            round,
-            value,
-            unit: Unit::Ms,
-            better: Better::Lower,
-            verdict,
-        }))?;
+        tools.recorder.sample(key, round, time.as_secs_f64() * 1e3, Unit::Ms, Better::Lower, verdict)?;
     }
     Ok(())
 }
