@@ -1,6 +1,7 @@
 //! From an mbox file to a mailbox of the server.
 
 use super::{MAILBOX, NAME};
+use crate::cold;
 use crate::error::{Doing, Error, Result};
 use crate::fill::fill;
 use crate::limits;
@@ -9,7 +10,7 @@ use crate::results::{Better, Key, LIMIT, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
 use crate::server::Local;
 use crate::wire::{Address, Connection};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const TEST: &str = "conversion";
@@ -18,7 +19,7 @@ const TEST: &str = "conversion";
 pub fn measure(contestant: &mut Contestant, account: &Address, tools: &mut Tools, round: usize) -> Result<()> {
     remove_mailbox(account)?;
     // What others have written is not to be waited for in our time.
-    sync_to_disk(&tools.plan.work)?;
+    cold::sync(&tools.plan.work)?;
     let name = contestant.info.name.clone();
     let (took, how) = match contestant.server.local() {
         Some(local) => converted(local, account, tools)?,
@@ -40,7 +41,7 @@ pub fn measure(contestant: &mut Contestant, account: &Address, tools: &mut Tools
 /// A copy of the mbox file, synced.
 pub fn limit(run: &mut Run, round: usize) -> Result<()> {
     let copy = run.work().join("folder2007-copy.mbox");
-    sync_to_disk(run.work())?;
+    cold::sync(run.work())?;
     let took = limits::copy_and_sync(&run.corpus.path, &copy)?;
     std::fs::remove_file(&copy).doing(copy.display())?;
     let key = Key::new(NAME, TEST, LIMIT, "time").size(&run.corpus.name);
@@ -69,7 +70,7 @@ fn converted(local: &mut dyn Local, account: &Address, tools: &Tools) -> Result<
         mbox::place(&tools.corpus.path, &path)?;
         how = Some("none: the mbox file is served as it is, after a copy".into());
     }
-    sync_to_disk(&tools.plan.work)?;
+    cold::sync(&tools.plan.work)?;
     let took = began.elapsed();
     local.start()?;
     match how {
@@ -84,16 +85,10 @@ fn over_the_wire(account: &Address, tools: &Tools) -> Result<(Duration, String)>
     let mailbox = connection.mailbox(MAILBOX);
     connection.command(&format!("CREATE {mailbox}"))?;
     let how = fill(&mut connection, MAILBOX, tools.corpus)?;
-    sync_to_disk(&tools.plan.work)?;
+    cold::sync(&tools.plan.work)?;
     let took = began.elapsed();
     connection.command("LOGOUT")?;
     Ok((took, how.into()))
-}
-
-/// Waits until everything that was written to the file system of this folder is on its disk (syncfs(2)).
-fn sync_to_disk(folder: &Path) -> Result<()> {
-    let folder = std::fs::File::open(folder).doing(folder.display())?;
-    rustix::fs::syncfs(folder).doing("syncfs")
 }
 
 /// What files take.

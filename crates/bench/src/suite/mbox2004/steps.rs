@@ -87,6 +87,8 @@ pub fn measure(subject: &mut Subject, tools: &mut Tools, round: usize) -> Result
         subject.open_anew(tools, (REOPEN, state), round, messages)?;
     }
     let delivered = file::deliver(&tools.corpus.path, DELIVERED, &subject.path)?;
+    // Reopening an unchanged file may have left most of it on the disk.
+    limits::drain(File::open(&subject.path).doing(subject.path.display())?)?;
     subject.open_anew(tools, (OPEN_AFTER, State::Warm), round, messages + delivered)?;
     let mut connection = Connection::login(&subject.account)?;
     let delete = format!("DELETE {}", connection.mailbox(&subject.mailbox));
@@ -134,6 +136,8 @@ impl Subject<'_> {
         round: usize,
         action: impl FnOnce(&mut Self, &mut Meter) -> Result<Done>,
     ) -> Result<()> {
+        // A page that is dirty already is not counted as written again.
+        cold::sync(&tools.plan.work)?;
         let mut meter = Meter::start(&self.local.processes()?)?;
         let done = action(self, &mut meter).doing(test)?;
         let usage = meter.finish(&self.local.processes()?)?;
