@@ -7,6 +7,7 @@ mod cli;
 pub mod cold;
 pub mod corpus;
 pub mod error;
+pub mod fill;
 pub mod interrupt;
 pub mod limits;
 pub mod mbox;

@@ -1,5 +1,9 @@
 //! The suites: the published workloads, each with its source.
 
+mod folder2007;
+mod mbox2004;
+mod scan2002;
+
 use crate::error::Result;
 use crate::run::Run;
 
@@ -17,6 +21,11 @@ pub trait Suite {
     /// Whether it is measured for every mailbox size of the run, or once.
     fn per_size(&self) -> bool;
 
+    /// Whether it measures servers, rather than programs or the machine.
+    fn needs_servers(&self) -> bool {
+        true
+    }
+
     /// Measures every server of the run, in turn within each repetition.
     ///
     /// A server that fails is reported through [`Run::failed`] and left out of the rest; only what makes the whole run senseless (a full
@@ -26,5 +35,9 @@ pub trait Suite {
 
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    Vec::new()
+    vec![
+        Box::new(folder2007::Folder2007::default()),
+        Box::new(mbox2004::Mbox2004::default()),
+        Box::new(scan2002::Scan2002),
+    ]
 }
