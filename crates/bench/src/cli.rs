@@ -1,11 +1,11 @@
 //! The command line.
 
 mod limits;
+mod peers;
 mod run;
 
 use crate::corpus::{self, SPAMASSASSIN, Shape, Size, Source};
 use crate::error::{Doing, Error, Result};
-use crate::server::peers;
 use crate::wire::Address;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ enum Command {
     /// Measures servers with the published workloads, side by side.
     Run(run::RunArgs),
     /// Lists the servers that can be started for a run, and what is missing for the others.
-    Peers,
+    Peers(peers::PeersArgs),
     /// Writes the report of a run beside its results: a page for a browser, CSV, JSON.
     Report {
         /// The folder that was given to `run --out`.
@@ -78,7 +78,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::proc
     let done = match cli.command {
         Command::Corpus(args) => corpus(&args),
         Command::Run(args) => run::run(&args),
-        Command::Peers => list_peers(),
+        Command::Peers(args) => peers::peers(&args),
         Command::Report { folder } => write_report(&folder),
         Command::Limits(args) => limits::measure(&args),
     };
@@ -109,15 +109,6 @@ fn corpus(args: &CorpusArgs) -> Result<()> {
 fn write_report(folder: &std::path::Path) -> Result<()> {
     for path in crate::report::write(folder)? {
         println!("{}", path.display());
-    }
-    Ok(())
-}
-
-fn list_peers() -> Result<()> {
-    let mailyard = beside().unwrap_or_default();
-    for peer in &peers::PEERS {
-        let state = peer.installed(&mailyard, &peers::default_unpacked()).unwrap_or_else(|missing| missing);
-        println!("{:<20} {:<40} {state}", peer.name, peer.about);
     }
     Ok(())
 }

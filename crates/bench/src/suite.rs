@@ -1,7 +1,9 @@
 //! The suites: the published workloads, each with its source.
 
 mod folder2007;
+mod mail;
 mod mbox2004;
+mod populate2006;
 mod scan2002;
 
 use crate::error::Result;
@@ -36,6 +38,7 @@ pub trait Suite {
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
     vec![
+        Box::new(populate2006::Populate2006),
         Box::new(folder2007::Folder2007::default()),
         Box::new(mbox2004::Mbox2004::default()),
         Box::new(scan2002::Scan2002),

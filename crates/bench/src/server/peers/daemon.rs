@@ -50,8 +50,8 @@ pub trait Product {
     /// The settings that were chosen, for the report.
     fn settings(&self, site: &Site) -> Vec<String>;
 
-    /// Makes accounts; the server runs. Each has the site's password.
-    fn add_accounts(&self, site: &Site, users: &[String]) -> Result<()>;
+    /// Makes accounts, all that there are from now on, earlier ones among them; the server runs.
+    fn set_accounts(&self, site: &Site, users: &[String]) -> Result<()>;
 
     /// Where the mail of an account is.
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf>;
@@ -205,8 +205,8 @@ impl Server for Daemon {
     fn accounts(&mut self, count: usize) -> Result<Vec<Address>> {
         let count = count.max(1);
         if self.users < count {
-            let new: Vec<String> = (self.users..count).map(user).collect();
-            self.product.add_accounts(&self.site, &new).doing(format!("{}: making accounts", self.site.name))?;
+            let all: Vec<String> = (0..count).map(user).collect();
+            self.product.set_accounts(&self.site, &all).doing(format!("{}: making accounts", self.site.name))?;
             self.users = count;
         }
         Ok((0..count).map(|number| self.site.address(&user(number))).collect())

@@ -137,7 +137,7 @@ service imap-login {{
         settings
     }
 
-    fn add_accounts(&self, _: &Site, _: &[String]) -> Result<()> {
+    fn set_accounts(&self, _: &Site, _: &[String]) -> Result<()> {
         Ok(())
     }
 
