@@ -1,6 +1,7 @@
 //! The suites: the published workloads, each with its source.
 
 mod folder2007;
+mod lisa2003;
 mod mail;
 mod mbox2004;
 mod populate2006;
@@ -38,6 +39,7 @@ pub trait Suite {
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
     vec![
+        Box::new(lisa2003::Lisa2003),
         Box::new(populate2006::Populate2006),
         Box::new(folder2007::Folder2007::default()),
         Box::new(mbox2004::Mbox2004::default()),

@@ -158,6 +158,11 @@ impl Connection {
         self.command(&format!("CREATE {}", self.mailbox(mailbox))).map(drop)
     }
 
+    /// Removes a mailbox.
+    pub fn remove(&mut self, mailbox: &str) -> Result<()> {
+        self.command(&format!("DELETE {}", self.mailbox(mailbox))).map(drop)
+    }
+
     /// Selects a mailbox; gives the answer and how many messages it has.
     pub fn select(&mut self, mailbox: &str) -> Result<(Answer, u32)> {
         let answer = self.command(&format!("SELECT {}", self.mailbox(mailbox)))?;

@@ -80,15 +80,10 @@ fn converted(local: &mut dyn Local, account: &Address, tools: &Tools) -> Result<
 }
 
 fn over_the_wire(account: &Address, tools: &Tools) -> Result<(Duration, String)> {
-    let mut connection = Connection::login(account)?;
     let began = Instant::now();
-    let mailbox = connection.mailbox(MAILBOX);
-    connection.command(&format!("CREATE {mailbox}"))?;
-    let how = fill(&mut connection, MAILBOX, tools.corpus)?;
+    let filled = fill(account, MAILBOX, &tools.corpus.path)?;
     cold::sync(&tools.plan.work)?;
-    let took = began.elapsed();
-    connection.command("LOGOUT")?;
-    Ok((took, how.into()))
+    Ok((began.elapsed(), format!("over the wire, {}", filled.how)))
 }
 
 /// What files take.
