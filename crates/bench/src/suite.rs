@@ -1,7 +1,9 @@
 //! The suites: the published workloads, each with its source.
 
+mod answers;
 mod mail;
 mod populate2006;
+mod times;
 
 use crate::error::Result;
 use crate::run::Run;

@@ -12,6 +12,7 @@ pub use address::Address;
 pub use append::Outgoing;
 pub use capabilities::{Capabilities, Literals};
 pub use scan::Answer;
+pub(crate) use scan::{kind, literal_at_end, numbers};
 
 use crate::error::{Doing, Error, Result};
 use scan::Scanner;
@@ -32,6 +33,7 @@ pub struct Connection {
     scanner: Scanner,
     recording: Option<File>,
     greeting: String,
+    prefix: String,
 }
 
 impl Connection {
@@ -62,14 +64,36 @@ impl Connection {
     /// Logs in with the address' user and password; the error does not repeat the password.
     pub fn authenticate(&mut self, address: &Address) -> Result<()> {
         let login = format!("{TAG} LOGIN {} {}\r\n", quoted(&address.user), quoted(&address.password));
-        self.send(login.as_bytes(), 1).doing(format!("{address}: LOGIN")).map(drop)
+        self.send(login.as_bytes(), 1).doing(format!("{address}: LOGIN"))?;
+        self.prefix.clone_from(&address.prefix);
+        Ok(())
+    }
+
+    /// The full name of a mailbox of this account, quoted for a command: whatever names a mailbox goes through this.
+    pub fn mailbox(&self, name: &str) -> String {
+        quoted(&format!("{}{name}", self.prefix))
+    }
+
+    /// What the server says that names of this account's own mailboxes begin with; nothing if it does not say.
+    pub fn personal_prefix(&mut self) -> Result<String> {
+        if !self.capabilities()?.has("NAMESPACE") {
+            return Ok(String::new());
+        }
+        let answer = self.command("NAMESPACE")?;
+        Ok(answer.kept.iter().find_map(|line| namespace_prefix(line)).unwrap_or_default())
     }
 
     /// A connection that is open already and sends no greeting.
     pub fn over(stream: TcpStream) -> Result<Connection> {
         stream.set_nodelay(true).doing("connection")?;
         stream.set_read_timeout(Some(SILENCE_MAX)).doing("connection")?;
-        Ok(Connection { stream, scanner: Scanner::new(), recording: None, greeting: String::new() })
+        Ok(Connection {
+            stream,
+            scanner: Scanner::new(),
+            recording: None,
+            greeting: String::new(),
+            prefix: String::new(),
+        })
     }
 
     /// Sends one command (without tag and line end) and reads its answer; an error unless that is OK.
@@ -118,6 +142,13 @@ impl Connection {
         self.continuation().doing("IDLE")
     }
 
+    /// The stream itself, with what was received on it and not looked at yet: for a caller with many connections, who reads whatever is
+    /// there first.
+    pub fn into_stream(self) -> (TcpStream, Vec<u8>) {
+        let waiting = self.scanner.waiting().to_vec();
+        (self.stream, waiting)
+    }
+
     /// Keeps everything that is received from now on in a file; `None` ends that. Gives back the file that was used so far.
     pub fn record(&mut self, recording: Option<File>) -> Option<File> {
         std::mem::replace(&mut self.recording, recording)
@@ -131,21 +162,35 @@ impl Connection {
     /// Makes a mailbox anew: empty, whatever was in it.
     pub fn renew(&mut self, mailbox: &str) -> Result<()> {
         // Not there, unless an earlier run left it.
-        let _ = self.command(&format!("DELETE {}", quoted(mailbox)));
-        self.command(&format!("CREATE {}", quoted(mailbox))).map(drop)
+        let _ = self.command(&format!("DELETE {}", self.mailbox(mailbox)));
+        self.command(&format!("CREATE {}", self.mailbox(mailbox))).map(drop)
     }
 
     /// Selects a mailbox; gives the answer and how many messages it has.
     pub fn select(&mut self, mailbox: &str) -> Result<(Answer, u32)> {
-        let answer = self.command(&format!("SELECT {}", quoted(mailbox)))?;
+        let answer = self.command(&format!("SELECT {}", self.mailbox(mailbox)))?;
         let exists = answer.kept.iter().find_map(|line| line.strip_prefix("* ")?.strip_suffix(" EXISTS")?.parse().ok());
         let exists = exists.ok_or_else(|| Error::new("SELECT: no EXISTS in the answer"))?;
         Ok((answer, exists))
     }
 }
 
+/// RFC 2342 §6: the prefix of the first personal namespace, `* NAMESPACE (("INBOX." ".")) ...`.
+fn namespace_prefix(line: &str) -> Option<String> {
+    let personal = line.strip_prefix("* NAMESPACE ((\"")?;
+    let mut prefix = String::new();
+    let mut characters = personal.chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some(prefix),
+            '\\' => prefix.push(characters.next()?),
+            character => prefix.push(character),
+        }
+    }
+}
+
 /// RFC 9051 §9 quoted.
-pub fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
@@ -174,7 +219,7 @@ pub fn sequence_sets(numbers: &[u32]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{quoted, sequence_sets};
+    use super::{namespace_prefix, quoted, sequence_sets};
 
     #[test]
     fn sets() {
@@ -184,6 +229,20 @@ mod tests {
         let sets = sequence_sets(&odd);
         assert!(sets.len() > 1 && sets.iter().all(|set| set.len() <= 8_000));
         assert_eq!(sets.iter().map(|set| set.split(',').count()).sum::<usize>(), odd.len());
+    }
+
+    #[test]
+    fn prefixes() {
+        let prefix = |line| namespace_prefix(line);
+        assert_eq!(
+            prefix(r##"* NAMESPACE (("INBOX." ".")) NIL (("#shared." ".")("shared." "."))"##).as_deref(),
+            Some("INBOX.")
+        );
+        assert_eq!(prefix(r#"* NAMESPACE (("" "/")) NIL NIL"#).as_deref(), Some(""));
+        assert_eq!(prefix(r#"* NAMESPACE (("a\\\"b" "/")) NIL NIL"#).as_deref(), Some(r#"a\"b"#));
+        for other in ["* NAMESPACE NIL NIL NIL", "* NAMESPACE ((\"a", "* 3 EXISTS"] {
+            assert_eq!(prefix(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -43,8 +43,13 @@ impl Mailyard {
     pub fn create(program: &Path, work: &Path) -> Result<Mailyard> {
         let data = work.join("data");
         std::fs::create_dir_all(&data).doing(data.display())?;
-        let address =
-            Address { host: "127.0.0.1".into(), port: free_port()?, user: USER.into(), password: PASSWORD.into() };
+        let address = Address {
+            host: "127.0.0.1".into(),
+            port: free_port()?,
+            user: USER.into(),
+            password: PASSWORD.into(),
+            prefix: String::new(),
+        };
         let server = Mailyard {
             program: program.to_path_buf(),
             data,

@@ -14,12 +14,13 @@ pub struct Remote {
 
 impl Remote {
     /// Logs in to each address once, so that a wrong one is known before anything is measured.
-    pub fn connect(name: &str, addresses: Vec<Address>) -> Result<Remote> {
+    pub fn connect(name: &str, mut addresses: Vec<Address>) -> Result<Remote> {
         let mut greeting = String::new();
-        for address in &addresses {
+        for address in &mut addresses {
             let mut connection = Connection::open(address)?;
             greeting = connection.greeting().trim_start_matches("* OK ").to_string();
             connection.authenticate(address)?;
+            address.prefix = connection.personal_prefix()?;
         }
         if addresses.is_empty() {
             return Err(Error::new(format!("{name}: no address")));

@@ -15,6 +15,9 @@ pub struct Address {
     pub user: String,
     /// Its password, as it is (percent-encoding undone).
     pub password: String,
+    /// What the names of this account's own mailboxes begin with (RFC 2342 §5): `INBOX.` on Courier, empty on most servers. No part of
+    /// the URL: the server says it.
+    pub prefix: String,
 }
 
 impl FromStr for Address {
@@ -30,7 +33,7 @@ impl FromStr for Address {
         let port = port.parse().map_err(|_| wrong())?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_string();
         let decoded = |text| decoded(text).ok_or_else(wrong);
-        Ok(Address { host, port, user: decoded(user)?, password: decoded(password)? })
+        Ok(Address { host, port, user: decoded(user)?, password: decoded(password)?, prefix: String::new() })
     }
 }
 
@@ -64,7 +67,13 @@ mod tests {
     #[test]
     fn urls() {
         let address: Address = "imap://me:p%40ss:w@[::1]:1143/".parse().expect("a good URL");
-        let expected = Address { host: "::1".into(), port: 1143, user: "me".into(), password: "p@ss:w".into() };
+        let expected = Address {
+            host: "::1".into(),
+            port: 1143,
+            user: "me".into(),
+            password: "p@ss:w".into(),
+            prefix: String::new(),
+        };
         assert_eq!(address, expected);
         assert_eq!(address.to_string(), "imap://me@::1:1143", "the password is not shown");
         for bad in ["", "imap://host:1", "imap://a:b@host", "http://a:b@c:1", "imap://a:%4@c:1", "imap://a:b@c:99999"] {

@@ -1,6 +1,6 @@
 //! APPEND (RFC 9051 §6.3.12, RFC 3502, RFC 7888): with whatever the server offers.
 
-use super::{Answer, Capabilities, Connection, Literals, TAG, quoted};
+use super::{Answer, Capabilities, Connection, Literals, TAG};
 use crate::error::{Doing, Result};
 use std::io::Write;
 use std::time::Instant;
@@ -37,7 +37,7 @@ impl Connection {
         if messages.iter().all(|message| literals.pushed(message.bytes.len())) {
             let mut bytes = Vec::with_capacity(messages.iter().map(|message| message.bytes.len() + 128).sum());
             for message in messages {
-                begin(&mut bytes, mailbox);
+                begin(&mut bytes, &self.mailbox(mailbox));
                 announce(&mut bytes, message, literals);
                 bytes.extend_from_slice(message.bytes);
                 bytes.extend_from_slice(b"\r\n");
@@ -51,7 +51,7 @@ impl Connection {
         let began = Instant::now();
         let all: usize = messages.iter().map(|message| message.bytes.len() + 64).sum();
         let mut bytes = Vec::with_capacity(all + 64);
-        begin(&mut bytes, mailbox);
+        begin(&mut bytes, &self.mailbox(mailbox));
         for message in messages {
             announce(&mut bytes, message, literals);
             if !literals.pushed(message.bytes.len()) {
@@ -82,8 +82,8 @@ impl Connection {
     }
 }
 
-fn begin(bytes: &mut Vec<u8>, mailbox: &str) {
-    bytes.extend_from_slice(format!("{TAG} APPEND {}", quoted(mailbox)).as_bytes());
+fn begin(bytes: &mut Vec<u8>, quoted_mailbox: &str) {
+    bytes.extend_from_slice(format!("{TAG} APPEND {quoted_mailbox}").as_bytes());
 }
 
 /// What stands before a message: its date and the head of its literal.

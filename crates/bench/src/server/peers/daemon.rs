@@ -39,6 +39,11 @@ pub trait Product {
     /// Whether [`Local::set_synced`] can turn syncing off.
     fn can_be_unsynced(&self) -> bool;
 
+    /// What names of mailboxes begin with, see [`Address::prefix`].
+    fn prefix(&self) -> &'static str {
+        ""
+    }
+
     /// Writes the configuration for this start; says what to run and which settings were chosen. The folders of the site are there.
     fn configure(&self, site: &Site) -> Result<Launch>;
 
@@ -72,6 +77,8 @@ pub struct Site {
     pub owner: (u32, u32),
     /// Whether this program is root, and servers may change their user.
     pub root: bool,
+    /// What names of mailboxes begin with, see [`Address::prefix`].
+    pub prefix: &'static str,
     /// How its programs are found.
     pub installed: Installed,
 }
@@ -113,7 +120,13 @@ impl Site {
 
     /// The address of an account.
     pub fn address(&self, user: &str) -> Address {
-        Address { host: "127.0.0.1".into(), port: self.port, user: user.into(), password: PASSWORD.into() }
+        Address {
+            host: "127.0.0.1".into(),
+            port: self.port,
+            user: user.into(),
+            password: PASSWORD.into(),
+            prefix: self.prefix.into(),
+        }
     }
 }
 
@@ -135,7 +148,8 @@ impl Daemon {
             reachable_for_others(name, &work)?;
         }
         let owner = if root { (OWNER, OWNER) } else { own };
-        let site = Site { name, work, port: free_port()?, synced: true, owner, root, installed };
+        let prefix = product.prefix();
+        let site = Site { name, work, port: free_port()?, synced: true, owner, root, prefix, installed };
         for folder in [site.run(), site.config()] {
             std::fs::create_dir_all(&folder).doing(folder.display())?;
         }
