@@ -2,6 +2,7 @@
 
 mod answers;
 mod mail;
+mod mixed;
 mod populate2006;
 mod times;
 
@@ -31,5 +32,5 @@ pub trait Suite {
 
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(populate2006::Populate2006)]
+    vec![Box::new(populate2006::Populate2006), Box::new(mixed::Mixed)]
 }
