@@ -1,11 +1,14 @@
 //! The suites: the published workloads, each with its source.
 
+mod answers;
 mod folder2007;
 mod lisa2003;
 mod mail;
 mod mbox2004;
+mod mixed;
 mod populate2006;
 mod scan2002;
+mod times;
 
 use crate::error::Result;
 use crate::run::Run;
@@ -44,5 +47,6 @@ pub fn all() -> Vec<Box<dyn Suite>> {
         Box::new(folder2007::Folder2007::default()),
         Box::new(mbox2004::Mbox2004::default()),
         Box::new(scan2002::Scan2002),
+        Box::new(mixed::Mixed),
     ]
 }
