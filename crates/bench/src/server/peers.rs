@@ -6,6 +6,7 @@
 mod courier;
 mod cyrus;
 mod daemon;
+mod doveadm;
 mod dovecot;
 mod mailutils;
 mod package;
