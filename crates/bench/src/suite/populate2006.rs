@@ -168,7 +168,8 @@ fn measure(
     for mailbox in &mailboxes {
         control.renew(mailbox)?;
     }
-    let jobs = jobs(case, &mailboxes, messages);
+    let named: Vec<String> = mailboxes.iter().map(|mailbox| control.mailbox(mailbox)).collect();
+    let jobs = jobs(case, &named, messages);
     let writers = writers::connect(&account, jobs)?;
     let mut meter = match contestant.server.local() {
         Some(local) => Some(Meter::start(&local.processes()?)?),
@@ -200,7 +201,7 @@ fn measure(
     }
     drop(done.connections);
     for mailbox in &mailboxes {
-        control.command(&format!("DELETE {mailbox}"))?;
+        control.command(&format!("DELETE {}", control.mailbox(mailbox)))?;
     }
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 use crate::error::{Doing, Error, Result};
 use crate::results::Verdict;
-use crate::wire::{Connection, quoted};
+use crate::wire::Connection;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 
 /// Compares number and bytes of the messages in the mailboxes with those that were sent.
 pub fn verdict(connection: &mut Connection, mailboxes: &[String], sent: &[Vec<u8>]) -> Result<Verdict> {
     let (mut by_status, mut by_fetch, mut bytes) = (0, 0, 0);
     for mailbox in mailboxes {
-        let answer = connection.command(&format!("STATUS {} (MESSAGES)", quoted(mailbox)))?;
+        let answer = connection.command(&format!("STATUS {} (MESSAGES)", connection.mailbox(mailbox)))?;
         by_status += answer
             .kept
             .iter()
