@@ -24,6 +24,7 @@ pub use shape::Shape;
 pub use source::{SPAMASSASSIN, Source};
 
 use crate::error::{Doing, Error, Result};
+use crate::interrupt;
 use std::io::Write;
 use std::path::Path;
 
@@ -46,12 +47,14 @@ pub fn write_mbox(source: &Source, size: Size, seed: u64, mut out: impl Write) -
     // What each source message comes to once it is rewritten: not what it was, since dates and identifiers change length.
     let mut written_bytes = Vec::with_capacity(source.messages.len());
     for number in 0..source.messages.len() {
+        interrupt::check()?;
         message.clear();
         variants.write(number, 0, 0, &mut message);
         written_bytes.push(message.len() as u64);
     }
     let mut written = Written { messages: 0, bytes: 0 };
     for pick in plan::plan(source, &written_bytes, size, seed)? {
+        interrupt::check()?;
         message.clear();
         variants.write(pick.source, pick.generation, pick.seconds, &mut message);
         out.write_all(&message).doing("mbox")?;

@@ -70,6 +70,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let mode = Permissions::from_mode(0o711);
     let work = tempfile::Builder::new().prefix("mailyard-bench-").permissions(mode).tempdir_in(&parent);
     let work = work.doing(parent.display())?;
+    interrupt::remove_at_once(work.path());
     let plan = Plan {
         repeat: args.repeat.max(1),
         seed: args.mail.seed,
