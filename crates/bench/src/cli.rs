@@ -1,11 +1,11 @@
 //! The command line.
 
 mod limits;
+mod peers;
 mod run;
 
-use crate::corpus::{self, Size};
+use crate::corpus::{self, SPAMASSASSIN, Shape, Size, Source};
 use crate::error::{Doing, Error, Result};
-use crate::server::peers;
 use crate::wire::Address;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ enum Command {
     /// Measures servers with the published workloads, side by side.
     Run(run::RunArgs),
     /// Lists the servers that can be started for a run, and what is missing for the others.
-    Peers,
+    Peers(peers::PeersArgs),
     /// Writes the report of a run beside its results: a page for a browser, CSV, JSON.
     Report {
         /// The folder that was given to `run --out`.
@@ -38,8 +38,9 @@ enum Command {
 /// Which mail to make.
 #[derive(Args, Clone, Debug)]
 pub struct MailArgs {
-    /// Real mail to start from: a folder of message files, or an mbox file.
-    #[arg(long, default_value = "mail")]
+    /// Real mail to start from: a Maildir, another folder of message files, an mbox file, or `spamassassin` for the corpus that `cargo
+    /// xtask fetch-mail` leaves in mail/ of the checkout.
+    #[arg(long, value_name = "MAILDIR|MBOX|spamassassin", default_value = SPAMASSASSIN)]
     pub from: PathBuf,
     /// Other seeds give other mail of the same kind.
     #[arg(long, default_value_t = 1)]
@@ -60,8 +61,8 @@ struct CorpusArgs {
     #[arg(long, requires = "messages")]
     bytes: Option<u64>,
     /// The mbox file to write.
-    #[arg(long)]
-    output: PathBuf,
+    #[arg(long, value_name = "FILE.mbox")]
+    out: PathBuf,
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -77,7 +78,7 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::proc
     let done = match cli.command {
         Command::Corpus(args) => corpus(&args),
         Command::Run(args) => run::run(&args),
-        Command::Peers => list_peers(),
+        Command::Peers(args) => peers::peers(&args),
         Command::Report { folder } => write_report(&folder),
         Command::Limits(args) => limits::measure(&args),
     };
@@ -94,23 +95,20 @@ fn corpus(args: &CorpusArgs) -> Result<()> {
         (None, Some(messages), Some(bytes)) => Size { messages, bytes },
         _ => return Err(Error::new("a size is needed")),
     };
-    let written = corpus::make(&args.mail.from, size, args.mail.seed, &args.output)?;
-    println!("{} messages, {} bytes in {}", written.messages, written.bytes, args.output.display());
+    let source = Source::read(&args.mail.from)?;
+    let written = corpus::make_from(&source, size, args.mail.seed, &args.out)?;
+    println!("{} messages, {} bytes in {}", written.messages, written.bytes, args.out.display());
+    let made = Shape::of_mbox(&args.out)?;
+    println!("made from\n{}\nwritten\n{made}", Shape::of_source(&source));
+    if made.messages != written.messages || made.repeated > 0 {
+        return Err(Error::new(format!("{} is not as it should be", args.out.display())));
+    }
     Ok(())
 }
 
 fn write_report(folder: &std::path::Path) -> Result<()> {
     for path in crate::report::write(folder)? {
         println!("{}", path.display());
-    }
-    Ok(())
-}
-
-fn list_peers() -> Result<()> {
-    let mailyard = beside().unwrap_or_default();
-    for peer in &peers::PEERS {
-        let state = peer.installed(&mailyard, &peers::default_unpacked()).unwrap_or_else(|missing| missing);
-        println!("{:<20} {:<40} {state}", peer.name, peer.about);
     }
     Ok(())
 }

@@ -122,18 +122,23 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Begins IDLE (RFC 9051 §6.3.13) and waits for the server's continuation request.
-    pub fn idle(&mut self) -> Result<()> {
-        self.stream.write_all(format!("{TAG} IDLE\r\n").as_bytes()).doing("IDLE")?;
+    /// Waits for a continuation request (RFC 9051 §7.6); what is untagged before it is passed over, a tagged answer is an error.
+    fn continuation(&mut self) -> Result<()> {
         loop {
-            let line = self.scanner.line(&mut self.stream).doing("IDLE")?;
+            let line = self.scanner.line(&mut self.stream)?;
             if line.starts_with('+') {
                 return Ok(());
             }
             if !line.starts_with("* ") {
-                return Err(Error::new(format!("IDLE: {line}")));
+                return Err(Error::new(line.strip_prefix(TAG).unwrap_or(&line).trim_start()));
             }
         }
+    }
+
+    /// Begins IDLE (RFC 9051 §6.3.13) and waits for the server's continuation request.
+    pub fn idle(&mut self) -> Result<()> {
+        self.stream.write_all(format!("{TAG} IDLE\r\n").as_bytes()).doing("IDLE")?;
+        self.continuation().doing("IDLE")
     }
 
     /// Keeps everything that is received from now on in a file; `None` ends that. Gives back the file that was used so far.
@@ -182,7 +187,7 @@ fn namespace_prefix(line: &str) -> Option<String> {
 }
 
 /// RFC 9051 §9 quoted.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

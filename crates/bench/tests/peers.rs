@@ -47,13 +47,15 @@ fn installed() -> Vec<&'static str> {
 /// A client that shows whole answers.
 struct Client {
     stream: BufReader<TcpStream>,
+    mailbox: String,
 }
 
 impl Client {
     fn login(address: &Address) -> Client {
         let stream = TcpStream::connect((address.host.as_str(), address.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut client = Client { stream: BufReader::new(stream) };
+        let mailbox = format!("{}bench", address.prefix);
+        let mut client = Client { stream: BufReader::new(stream), mailbox };
         assert!(client.line().starts_with("* OK"));
         client.command(&format!("LOGIN {} {}", address.user, address.password));
         client
@@ -67,6 +69,11 @@ impl Client {
 
     fn send(&mut self, bytes: &[u8]) {
         self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// A command about the one mailbox.
+    fn on_mailbox(&mut self, command: &str) -> Vec<u8> {
+        self.command(&format!("{command} {}", self.mailbox))
     }
 
     /// The whole answer, which must be OK.
@@ -93,7 +100,7 @@ impl Client {
     }
 
     fn append(&mut self, message: &[u8]) {
-        self.send(format!("A APPEND bench {{{}}}\r\n", message.len()).as_bytes());
+        self.send(format!("A APPEND {} {{{}}}\r\n", self.mailbox, message.len()).as_bytes());
         let line = self.line();
         assert!(line.starts_with('+'), "{line}");
         self.send(message);
@@ -104,6 +111,12 @@ impl Client {
 
 fn contains(answer: &[u8], text: &[u8]) -> bool {
     answer.windows(text.len()).any(|window| window == text)
+}
+
+/// Fails with the answer, as far as a person would read it.
+fn assert_contains(answer: &[u8], text: &str) {
+    let start = String::from_utf8_lossy(answer.get(..1000).unwrap_or(answer)).into_owned();
+    assert!(contains(answer, text.as_bytes()), "no {text:?} in {start}");
 }
 
 fn message(subject: &str, body: &[u8]) -> Vec<u8> {
@@ -135,23 +148,24 @@ fn whole_session(server: &mut dyn Server) {
     let large: Vec<u8> =
         b"A line of seventy-eight bytes, so that a message of a megabyte has many lines\r\n".repeat(13_000);
     let mut second = Client::login(&accounts[1]);
-    second.command("CREATE bench");
+    second.on_mailbox("CREATE");
     let mut client = Client::login(&accounts[0]);
-    client.command("CREATE bench");
+    client.on_mailbox("CREATE");
     client.append(&message("first", b"Gr\xfc\xdfe\r\n"));
     client.append(&message("second", &large));
-    client.append(&message("third", b"happy\r\n"));
-    assert!(contains(&client.command("SELECT bench"), b"* 3 EXISTS"));
-    assert!(contains(&second.command("SELECT bench"), b"* 0 EXISTS"), "the accounts are two");
+    // US-ASCII: Cyrus 3.6 does not find what stands in the last 4 KiB of a text of most other charsets.
+    client.append(b"From: Ann <ann@example.org>\r\nSubject: third\r\n\r\nhappy\r\n");
+    assert_contains(&client.on_mailbox("SELECT"), "* 3 EXISTS");
+    assert_contains(&second.on_mailbox("SELECT"), "* 0 EXISTS");
     assert!(contains(&client.command("FETCH 1 BODY.PEEK[]"), b"Gr\xfc\xdfe\r\n"), "8-bit text comes back");
     assert!(contains(&client.command("FETCH 2 BODY.PEEK[TEXT]"), &large), "a megabyte comes back");
     let fetched = client.command("FETCH 1:* (UID FLAGS RFC822.SIZE INTERNALDATE ENVELOPE)");
     assert_eq!(fetched.split(|byte| *byte == b'\n').filter(|line| contains(line, b" FETCH (")).count(), 3);
     client.command("STORE 1:2 +FLAGS (\\Flagged)");
-    assert!(contains(&client.command("SEARCH FLAGGED"), b"* SEARCH 1 2"));
-    assert!(contains(&client.command("SEARCH TEXT happy"), b"* SEARCH 3"));
+    assert_contains(&client.command("SEARCH FLAGGED"), "* SEARCH 1 2");
+    assert_contains(&client.command("SEARCH TEXT happy"), "* SEARCH 3");
     client.command("STORE 3 +FLAGS (\\Deleted)");
-    assert!(contains(&client.command("EXPUNGE"), b"* 3 EXPUNGE"));
+    assert_contains(&client.command("EXPUNGE"), "* 3 EXPUNGE");
     client.command("LOGOUT");
     second.command("LOGOUT");
 }
@@ -160,8 +174,8 @@ fn whole_session(server: &mut dyn Server) {
 fn kept(server: &mut dyn Server) {
     let accounts = server.accounts(2).unwrap();
     let mut client = Client::login(&accounts[0]);
-    assert!(contains(&client.command("SELECT bench"), b"* 2 EXISTS"));
-    assert!(contains(&client.command("SEARCH FLAGGED"), b"* SEARCH 1 2"));
+    assert_contains(&client.on_mailbox("SELECT"), "* 2 EXISTS");
+    assert_contains(&client.command("SEARCH FLAGGED"), "* SEARCH 1 2");
     assert!(contains(&client.command("FETCH 1 BODY.PEEK[]"), b"Gr\xfc\xdfe\r\n"));
     client.command("LOGOUT");
 }
@@ -169,6 +183,7 @@ fn kept(server: &mut dyn Server) {
 #[test]
 fn a_session_a_restart_and_an_end() {
     for name in installed() {
+        println!("now {name}");
         let folder = folder();
         let mut server = peers::start(name, &place(&folder, name)).unwrap();
         let info = server.info();

@@ -3,16 +3,25 @@
 //! Each gets a folder of its own in the run's temporary folder, a configuration made for the run, a port on loopback and as many accounts
 //! as are asked for; everything that it starts ends with it (see [`super::tree`]).
 
+mod courier;
+mod cyrus;
 mod daemon;
+mod doveadm;
 mod dovecot;
+mod mailutils;
 mod package;
+mod unpack;
 
 pub use package::Package;
+pub use unpack::unpack;
 
 use super::{Local, Mailyard, Server, tree};
 use crate::error::{Doing, Error, Result};
+use courier::Courier;
+use cyrus::Cyrus;
 use daemon::{Daemon, Product};
 use dovecot::Dovecot;
+use mailutils::Mailutils;
 use std::path::{Path, PathBuf};
 
 /// A server that can be started when it is installed.
@@ -36,7 +45,7 @@ pub struct Place {
 }
 
 /// Every peer that is known.
-pub const PEERS: [Peer; 5] = [
+pub const PEERS: [Peer; 8] = [
     Peer { name: "mailyard-native", about: "Mailyard, its own store", product: None },
     Peer { name: "dovecot-mbox", about: "Dovecot, one file a mailbox", product: Some(|| Box::new(Dovecot::Mbox)) },
     Peer {
@@ -54,7 +63,17 @@ pub const PEERS: [Peer; 5] = [
         about: "Dovecot, files of many messages",
         product: Some(|| Box::new(Dovecot::Mdbox)),
     },
+    Peer { name: "cyrus", about: "Cyrus, one file a message, no full-text index", product: Some(|| Box::new(Cyrus)) },
+    Peer { name: "courier", about: "Courier, one file a message", product: Some(|| Box::new(Courier)) },
+    Peer { name: "mailutils", about: "GNU Mailutils, one file a mailbox", product: Some(|| Box::new(Mailutils)) },
 ];
+
+/// The products that can be unpacked, each once.
+pub fn packages() -> Vec<&'static Package> {
+    let mut packages: Vec<&Package> = PEERS.iter().filter_map(|peer| Some(peer.product?().package())).collect();
+    packages.dedup_by_key(|package| package.name);
+    packages
+}
 
 /// Makes the peer's configuration and accounts, and starts it.
 pub fn start(name: &str, place: &Place) -> Result<Box<dyn Server>> {

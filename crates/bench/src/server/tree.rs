@@ -61,11 +61,6 @@ pub enum Mount {
         /// Over what.
         over: PathBuf,
     },
-    /// An empty folder, gone with the server.
-    Empty {
-        /// In place of what.
-        at: PathBuf,
-    },
 }
 
 /// A running server.
@@ -182,6 +177,28 @@ fn inside() -> Command {
     command
 }
 
+/// Runs one program to its end with the same view of the file system.
+pub fn run(mounts: &[Mount], program: &[OsString], input: &[u8]) -> Result<()> {
+    let mut script = b"set -e\n".to_vec();
+    mount(&mut script, mounts);
+    let words: Vec<_> = program.iter().map(OsString::as_os_str).collect();
+    line(&mut script, &["exec"], &words);
+    let script = String::from_utf8(script).doing("a path that is no UTF-8")?;
+    let shown = program.first().map_or_else(String::new, |program| program.to_string_lossy().into_owned());
+    let mut command = inside();
+    command.args(["sh", "-c", &script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.process_group(0).spawn().doing(UNSHARE)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(input).doing(&shown)?;
+    }
+    let output = child.wait_with_output().doing(&shown)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(Error::new(format!("{shown}: {}: {}", output.status, said.trim())))
+}
+
 /// Whether servers can be started here; else why not.
 pub fn permitted() -> Result<()> {
     let mut probe = inside();
@@ -244,20 +261,7 @@ pub fn last_lines(log: &Path) -> String {
 /// What the first process does: mounts, programs, and then waiting for the end of the pipe.
 fn script(launch: &Launch, log: &Path) -> Result<String> {
     let mut script = b"set -e\n".to_vec();
-    for mount in &launch.mounts {
-        match mount {
-            Mount::Bind { from, at } => line(&mut script, &["mount", "--bind"], &[from.as_os_str(), at.as_os_str()]),
-            Mount::Overlay { from, over } => {
-                let lower = ["lowerdir=".as_ref(), from.as_os_str(), ":".as_ref(), over.as_os_str()];
-                let lower: OsString = lower.iter().copied().collect();
-                line(&mut script, &["mount", "-t", "overlay", "overlay", "-o"], &[&lower, over.as_os_str()]);
-            }
-            Mount::Empty { at } => {
-                line(&mut script, &["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs"], &[at.as_os_str()]);
-            }
-        }
-        script.push(b'\n');
-    }
+    mount(&mut script, &launch.mounts);
     for program in &launch.programs {
         let words: Vec<_> = program.iter().map(OsString::as_os_str).collect();
         line(&mut script, &[], &words);
@@ -267,6 +271,20 @@ fn script(launch: &Launch, log: &Path) -> Result<String> {
     }
     script.extend_from_slice(format!("echo {READY}\nread -r _ || true\n").as_bytes());
     String::from_utf8(script).doing("a path that is no UTF-8")
+}
+
+fn mount(script: &mut Vec<u8>, mounts: &[Mount]) {
+    for mount in mounts {
+        match mount {
+            Mount::Bind { from, at } => line(script, &["mount", "--bind"], &[from.as_os_str(), at.as_os_str()]),
+            Mount::Overlay { from, over } => {
+                let lower = ["lowerdir=".as_ref(), from.as_os_str(), ":".as_ref(), over.as_os_str()];
+                let lower: OsString = lower.iter().copied().collect();
+                line(script, &["mount", "-t", "overlay", "overlay", "-o"], &[&lower, over.as_os_str()]);
+            }
+        }
+        script.push(b'\n');
+    }
 }
 
 /// One command, every word quoted (POSIX.1 XCU 2.2.2).

@@ -27,7 +27,7 @@ mod yardsticks;
 use super::Suite;
 use crate::cold::Dropped;
 use crate::error::{Doing, Error, Result};
-use crate::fill;
+use crate::fill::fill;
 use crate::results::{Better, Key, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
 use crate::wire::{Address, Answer, Connection};
@@ -74,9 +74,12 @@ impl Suite for Lisa2003 {
 /// Fills the mailbox; a mailbox that then has another number of messages is no use for anything else.
 fn filled(contestant: &mut Contestant, tools: &mut Tools, oracle: &Oracle) -> Result<()> {
     let address = account(contestant)?;
-    let filled = fill::fill(&address, MAILBOX, &tools.corpus.path)?;
+    let mut connection = Connection::login(&address)?;
+    connection.renew(MAILBOX)?;
+    let filled = fill(&mut connection, MAILBOX, tools.corpus)?;
+    drop(connection);
     let name = contestant.info.name.as_str();
-    tools.recorder.note(NAME, name, format!("filled with {}", filled.how))?;
+    tools.recorder.note(NAME, name, format!("the mailbox: {}", filled.how))?;
     let rate = filled.messages as f64 / filled.took.as_secs_f64();
     let key = Key::new(NAME, "fill", name, "rate").size(&tools.corpus.name);
     tools.recorder.sample(key, 0, rate, Unit::PerSecond, Better::Higher, Verdict::Right)?;

@@ -1,7 +1,7 @@
 //! APPEND (RFC 9051 §6.3.12, RFC 3502, RFC 7888): with whatever the server offers.
 
 use super::{Answer, Capabilities, Connection, Literals, TAG};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
 use std::io::Write;
 use std::time::Instant;
 
@@ -57,7 +57,7 @@ impl Connection {
             if !literals.pushed(message.bytes.len()) {
                 self.stream.write_all(&bytes).doing("sending")?;
                 bytes.clear();
-                self.permission()?;
+                self.continuation()?;
             }
             bytes.extend_from_slice(message.bytes);
         }
@@ -67,17 +67,18 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Waits for a continuation request (RFC 9051 §7.6); what is untagged before it is passed over.
-    fn permission(&mut self) -> Result<()> {
-        loop {
-            let line = self.scanner.line(&mut self.stream)?;
-            if line.starts_with('+') {
-                return Ok(());
-            }
-            if !line.starts_with("* ") {
-                return Err(Error::new(line.strip_prefix(TAG).unwrap_or(&line).trim_start()));
-            }
+    /// Sends a command that was put together before, a part after each of the server's continuation requests, and reads the tagged
+    /// answer.
+    pub fn send_in_parts(&mut self, parts: &[impl AsRef<[u8]>]) -> Result<Answer> {
+        let began = Instant::now();
+        let Some((last, before)) = parts.split_last() else { return Ok(Answer::default()) };
+        for part in before {
+            self.stream.write_all(part.as_ref()).doing("sending")?;
+            self.continuation()?;
         }
+        let mut answer = self.send(last.as_ref(), 1)?;
+        answer.took = began.elapsed();
+        Ok(answer)
     }
 }
 

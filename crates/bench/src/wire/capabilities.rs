@@ -6,7 +6,7 @@ pub struct Capabilities(Vec<String>);
 
 impl Capabilities {
     /// From the untagged lines of an answer: those that begin with `* CAPABILITY `.
-    pub(super) fn of(lines: &[String]) -> Capabilities {
+    pub fn of(lines: &[String]) -> Capabilities {
         let listed = lines.iter().filter_map(|line| {
             let (head, names) = (line.get(..CAPABILITY.len())?, line.get(CAPABILITY.len()..)?);
             head.eq_ignore_ascii_case(CAPABILITY).then_some(names)

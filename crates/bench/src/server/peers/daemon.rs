@@ -50,11 +50,17 @@ pub trait Product {
     /// The settings that were chosen, for the report.
     fn settings(&self, site: &Site) -> Vec<String>;
 
-    /// Makes accounts; the server runs. Each has the site's password.
-    fn add_accounts(&self, site: &Site, users: &[String]) -> Result<()>;
+    /// Makes accounts, all that there are from now on, earlier ones among them; the server runs.
+    fn set_accounts(&self, site: &Site, users: &[String]) -> Result<()>;
 
     /// Where the mail of an account is.
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf>;
+
+    /// See [`Local::convert`].
+    fn convert(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        let _ = (site, user, mailbox, mbox);
+        Ok(None)
+    }
 
     /// The mbox file of a mailbox, when there is one.
     fn mbox(&self, site: &Site, user: &str, mailbox: &str) -> Option<PathBuf> {
@@ -199,8 +205,8 @@ impl Server for Daemon {
     fn accounts(&mut self, count: usize) -> Result<Vec<Address>> {
         let count = count.max(1);
         if self.users < count {
-            let new: Vec<String> = (self.users..count).map(user).collect();
-            self.product.add_accounts(&self.site, &new).doing(format!("{}: making accounts", self.site.name))?;
+            let all: Vec<String> = (0..count).map(user).collect();
+            self.product.set_accounts(&self.site, &all).doing(format!("{}: making accounts", self.site.name))?;
             self.users = count;
         }
         Ok((0..count).map(|number| self.site.address(&user(number))).collect())
@@ -262,6 +268,10 @@ impl Local for Daemon {
 
     fn mbox(&self, account: &Address, mailbox: &str) -> Option<PathBuf> {
         self.product.mbox(&self.site, &account.user, mailbox)
+    }
+
+    fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        self.product.convert(&self.site, &account.user, mailbox, mbox)
     }
 
     fn set_synced(&mut self, synced: bool) -> Result<bool> {

@@ -34,7 +34,8 @@ pub fn unpack(package: &Package, into: &Path) -> Result<PathBuf> {
         versions.push_str(&said(show)?);
         // `dpkg-deb --extract` would put a folder in place of a link.
         let mut extract = Command::new("sh");
-        extract.args(["-c", "dpkg-deb --fsys-tarfile \"$0\" | tar --extract --keep-directory-symlink --directory \"$1\""]);
+        extract
+            .args(["-c", "dpkg-deb --fsys-tarfile \"$0\" | tar --extract --keep-directory-symlink --directory \"$1\""]);
         extract.arg(&deb).arg(&tree);
         said(extract)?;
     }

@@ -1,0 +1,60 @@
+//! `peers`: which servers can be started here, and getting those that cannot.
+
+use super::beside;
+use crate::error::{Error, Result};
+use crate::server::peers::{self, PEERS};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Arguments of `peers`.
+#[derive(Args)]
+pub struct PeersArgs {
+    /// Fetches the Debian packages of these servers (or of `all` that are not installed) and unpacks them, without installing anything.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    unpack: Vec<String>,
+    /// Where unpacked servers are; else `mailyard/peers` in the user's folder for caches.
+    #[arg(long)]
+    peers_dir: Option<PathBuf>,
+}
+
+/// Unpacks what was asked for, or lists.
+pub fn peers(args: &PeersArgs) -> Result<()> {
+    let folder = args.peers_dir.clone().unwrap_or_else(peers::default_unpacked);
+    if args.unpack.is_empty() {
+        print!("{}", table(&folder));
+        return Ok(());
+    }
+    let packages = peers::packages();
+    for name in &args.unpack {
+        if name != "all" && !packages.iter().any(|package| package.name == name) {
+            let names: Vec<&str> = packages.iter().map(|package| package.name).collect();
+            return Err(Error::new(format!("no server is called {name:?}; there are all, {}", names.join(", "))));
+        }
+    }
+    for package in packages {
+        let named = args.unpack.iter().any(|name| name == package.name);
+        if named || package.find(&folder).is_err() && args.unpack.iter().any(|name| name == "all") {
+            println!("{}: {}", package.name, peers::unpack(package, &folder)?.display());
+        }
+    }
+    Ok(())
+}
+
+/// One line a peer, columns as wide as they have to be.
+fn table(unpacked: &std::path::Path) -> String {
+    let mailyard = beside().unwrap_or_default();
+    let rows: Vec<[String; 3]> = PEERS
+        .iter()
+        .map(|peer| {
+            let state = match peer.installed(&mailyard, unpacked) {
+                Ok(version) => version,
+                Err(missing) => format!("- {missing}"),
+            };
+            [peer.name.to_string(), peer.format().to_string(), state]
+        })
+        .collect();
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
+    let (name, format) = (width(0), width(1));
+    let line = |[peer, kept, state]: &[String; 3]| format!("{peer:name$}  {kept:format$}  {state}\n");
+    rows.iter().map(line).collect()
+}
