@@ -80,8 +80,10 @@ fn converted(local: &mut dyn Local, account: &Address, tools: &Tools) -> Result<
 }
 
 fn over_the_wire(account: &Address, tools: &Tools) -> Result<(Duration, String)> {
+    let mut connection = Connection::login(account)?;
     let began = Instant::now();
-    let filled = fill(account, MAILBOX, &tools.corpus.path)?;
+    connection.renew(MAILBOX)?;
+    let filled = fill(&mut connection, MAILBOX, tools.corpus)?;
     cold::sync(&tools.plan.work)?;
     Ok((began.elapsed(), format!("over the wire, {}", filled.how)))
 }
