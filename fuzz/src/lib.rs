@@ -5,5 +5,6 @@
 
 pub mod disk;
 pub mod imap;
+pub mod mbox;
 pub mod mime;
 pub mod mutate;

@@ -130,6 +130,38 @@ fn mime_message() {
     run("mime::message", mailyard_fuzz::mime::message, samples, words);
 }
 
+#[test]
+fn mbox_file() {
+    let samples: &[&[u8]] = &[
+        b"From a@b Thu Aug 22 12:36:23 2002\nSubject: 1\nStatus: RO   \nX-UID: 7\n\n>From here\n>>From there\nFrom nowhere\n\n",
+        b"From - Fri Aug 23 01:02:03 +0200 2002\r\nSubject: 2\r\n\r\ncrlf\r\n\r\n",
+        b"From a Thu, 22 Aug 2002 12:36 -0130\nContent-Length: 43\n\nFrom x Thu Aug 22 12:36:23 2002\n>From kept\n\n",
+        b"From MAILER-DAEMON\nReceived: x\n\ty\nSubject: z\n\n\x01\n\n",
+        b"\n\nFrom a Thu Aug 22 12:36 EDT 2002 remote from uunet\nX-Keywords: a b\n\x01\x01: x\n\n\x01nul\0\x01",
+    ];
+    let words: &[&[u8]] = &[
+        b"\n",
+        b"\n\n",
+        b"\r\n",
+        b"From ",
+        b"\nFrom ",
+        b"\n>From ",
+        b"From a@b Thu Aug 22 12:36:23 2002\n",
+        b"From a@b\nA: b\nC: d\n",
+        b"Content-Length: 3\n",
+        b"Content-Length: 1500\n\n\x01",
+        b"content-length:",
+        b"Content-Length: 4000\n",
+        b"\x01",
+        b"\x01\x01\x01",
+        b"\0",
+        b"F",
+        b">",
+        b"A: b\n",
+    ];
+    run("mbox::file", mailyard_fuzz::mbox::file, samples, words);
+}
+
 /// Opening and reading an account takes longer than parsing a line.
 const ACCOUNTS: usize = 4_000;
 

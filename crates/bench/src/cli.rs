@@ -4,7 +4,7 @@ mod limits;
 mod peers;
 mod run;
 
-use crate::corpus::{self, Size};
+use crate::corpus::{self, SPAMASSASSIN, Shape, Size, Source};
 use crate::error::{Doing, Error, Result};
 use crate::wire::Address;
 use clap::{Args, Parser, Subcommand};
@@ -38,8 +38,9 @@ enum Command {
 /// Which mail to make.
 #[derive(Args, Clone, Debug)]
 pub struct MailArgs {
-    /// Real mail to start from: a folder of message files, or an mbox file.
-    #[arg(long, default_value = "mail")]
+    /// Real mail to start from: a Maildir, another folder of message files, an mbox file, or `spamassassin` for the corpus that `cargo
+    /// xtask fetch-mail` leaves in mail/ of the checkout.
+    #[arg(long, value_name = "MAILDIR|MBOX|spamassassin", default_value = SPAMASSASSIN)]
     pub from: PathBuf,
     /// Other seeds give other mail of the same kind.
     #[arg(long, default_value_t = 1)]
@@ -60,8 +61,8 @@ struct CorpusArgs {
     #[arg(long, requires = "messages")]
     bytes: Option<u64>,
     /// The mbox file to write.
-    #[arg(long)]
-    output: PathBuf,
+    #[arg(long, value_name = "FILE.mbox")]
+    out: PathBuf,
 }
 
 /// Runs the program with these arguments, the program's name first.
@@ -94,8 +95,14 @@ fn corpus(args: &CorpusArgs) -> Result<()> {
         (None, Some(messages), Some(bytes)) => Size { messages, bytes },
         _ => return Err(Error::new("a size is needed")),
     };
-    let written = corpus::make(&args.mail.from, size, args.mail.seed, &args.output)?;
-    println!("{} messages, {} bytes in {}", written.messages, written.bytes, args.output.display());
+    let source = Source::read(&args.mail.from)?;
+    let written = corpus::make_from(&source, size, args.mail.seed, &args.out)?;
+    println!("{} messages, {} bytes in {}", written.messages, written.bytes, args.out.display());
+    let made = Shape::of_mbox(&args.out)?;
+    println!("made from\n{}\nwritten\n{made}", Shape::of_source(&source));
+    if made.messages != written.messages || made.repeated > 0 {
+        return Err(Error::new(format!("{} is not as it should be", args.out.display())));
+    }
     Ok(())
 }
 

@@ -37,6 +37,12 @@ pub fn drop_from_cache(paths: &[PathBuf]) -> Result<Dropped> {
     }
 }
 
+/// Waits until everything that was written to the file system of this folder is on its disk (syncfs(2)).
+pub fn sync(folder: &Path) -> Result<()> {
+    let folder = std::fs::File::open(folder).doing(folder.display())?;
+    rustix::fs::syncfs(folder).doing("syncfs")
+}
+
 fn drop_tree(path: &Path) -> Result<()> {
     // A server's temporary file may go while one looks.
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };

@@ -8,20 +8,23 @@
 //! Invariants:
 //! - the same source, size and seed give the same bytes, on every machine;
 //! - the number of messages is exact, the number of bytes within 2 % when the source allows it;
-//! - no two messages have the same Message-ID.
+//! - no two messages have the same Message-ID, so no two are the same bytes; [`Shape`] shows that, and what else is to be kept.
 
 mod calendar;
 mod file;
 mod plan;
+mod shape;
 mod source;
 mod variant;
 mod words;
 
 pub use file::Corpus;
 pub use plan::Size;
-pub use source::Source;
+pub use shape::Shape;
+pub use source::{SPAMASSASSIN, Source};
 
 use crate::error::{Doing, Error, Result};
+use crate::interrupt;
 use std::io::Write;
 use std::path::Path;
 
@@ -44,12 +47,14 @@ pub fn write_mbox(source: &Source, size: Size, seed: u64, mut out: impl Write) -
     // What each source message comes to once it is rewritten: not what it was, since dates and identifiers change length.
     let mut written_bytes = Vec::with_capacity(source.messages.len());
     for number in 0..source.messages.len() {
+        interrupt::check()?;
         message.clear();
         variants.write(number, 0, 0, &mut message);
         written_bytes.push(message.len() as u64);
     }
     let mut written = Written { messages: 0, bytes: 0 };
     for pick in plan::plan(source, &written_bytes, size, seed)? {
+        interrupt::check()?;
         message.clear();
         variants.write(pick.source, pick.generation, pick.seconds, &mut message);
         out.write_all(&message).doing("mbox")?;
@@ -69,14 +74,18 @@ pub fn write_mbox(source: &Source, size: Size, seed: u64, mut out: impl Write) -
 
 /// Reads a source and writes the mbox file `to`.
 pub fn make(from: &Path, size: Size, seed: u64, to: &Path) -> Result<Written> {
-    let source = Source::read(from)?;
+    make_from(&Source::read(from)?, size, seed, to)
+}
+
+/// Writes the mbox file `to`, made from a source that was read already.
+pub fn make_from(source: &Source, size: Size, seed: u64, to: &Path) -> Result<Written> {
     let file = std::fs::File::create(to).doing(to.display())?;
-    write_mbox(&source, size, seed, std::io::BufWriter::with_capacity(1 << 20, file))
+    write_mbox(source, size, seed, std::io::BufWriter::with_capacity(1 << 20, file))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Size, Source, write_mbox};
+    use super::{Shape, Size, Source, make_from, write_mbox};
     use std::collections::HashSet;
 
     fn source() -> Source {
@@ -85,8 +94,9 @@ mod tests {
         let messages = (0..200usize).map(|number| {
             let mut text = format!(
                 "From x@example.org Mon Jan  1 00:00:00 2001\nFrom: Person {number} <p{number}@example.org>\nTo: list@example.org\n\
-                 Subject: about {}\nMessage-ID: <{number}@example.org>\nDate: Mon, 01 Jan 2001 00:00:00 +0000\n\n",
-                words[number % words.len()]
+                 Subject: about {}\nMessage-ID: <{number}@example.org>\nDate: Mon, 01 Jan 2001 00:00:00 +0000\n{}\n",
+                words[number % words.len()],
+                ["", "Content-Type: text/plain; charset=koi8-r\n", "Content-Type: multipart/mixed; boundary=b\n"][number % 3]
             );
             for word in 0..number * 3 {
                 text.push_str(words[(word * 7 + number) % words.len()]);
@@ -115,6 +125,24 @@ mod tests {
             let ids: HashSet<&[u8]> = lines.iter().filter(|line| line.starts_with(b"Message-ID:")).copied().collect();
             assert_eq!(ids.len() as u64, messages);
         }
+    }
+
+    #[test]
+    fn the_shape_is_kept() {
+        let source = source();
+        let real = Shape::of_source(&source);
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("made.mbox");
+        // The source's own mean, so that the distribution of sizes is to stay: headers grow a little.
+        let size = Size { messages: 2_000, bytes: real.bytes * 11 };
+        make_from(&source, size, 3, &path).expect("the size can be reached");
+        let made = Shape::of_mbox(&path).expect("an mbox");
+        assert_eq!((made.messages, made.repeated), (2_000, 0));
+        for (real, made) in real.deciles.iter().zip(made.deciles) {
+            assert!((made as f64 / *real as f64 - 1.0).abs() < 0.25, "{real} and {made}");
+        }
+        assert!((real.multipart_share() - made.multipart_share()).abs() < 0.02);
+        assert!((real.charset_share("koi8-r") - made.charset_share("koi8-r")).abs() < 0.02);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Filling a mailbox over the wire with the mail of the run: the same messages in the same order on every server, each with the same
 //! internal date, by whatever features the server announces.
 
-use crate::error::Result;
+use crate::corpus::Corpus;
+use crate::error::{Doing, Result};
 use crate::mbox;
-use crate::wire::{Address, Connection, Outgoing};
+use crate::wire::{Connection, Outgoing};
 use mail_parser::{DateTime, HeaderValue, MessageParser};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Messages that are sent together: enough that neither the round trip nor the sync counts, few enough for anyone's memory.
@@ -29,28 +29,26 @@ pub struct Filled {
     pub how: &'static str,
 }
 
-/// Makes the mailbox anew and appends every message of an mbox file; its internal date is noon of [`internal_day`], in UTC.
-pub fn fill(address: &Address, mailbox: &str, mail: &Path) -> Result<Filled> {
-    let mut connection = Connection::login(address)?;
+/// Appends every message of the mail to a mailbox that is there; its internal date is noon of [`internal_day`], in UTC.
+pub fn fill(connection: &mut Connection, mailbox: &str, corpus: &Corpus) -> Result<Filled> {
     let offered = connection.capabilities()?;
-    connection.renew(mailbox)?;
     let mut send = |batch: &mut Vec<(Vec<u8>, String)>| {
         let messages: Vec<Outgoing> =
             batch.iter().map(|(bytes, internal_date)| Outgoing { bytes, internal_date }).collect();
-        connection.append_all(mailbox, &messages, &offered)?;
+        connection.append_all(mailbox, &messages, &offered).doing("filling the mailbox")?;
         batch.clear();
         Ok(())
     };
     let how = match (offered.multiappend(), offered.literals().pushed(BATCH_BYTES)) {
-        (true, true) => "several messages in each APPEND (MULTIAPPEND), without waiting (LITERAL+)",
-        (true, false) => "several messages in each APPEND (MULTIAPPEND), waiting before each",
-        (false, true) => "one APPEND a message, sent together without waiting (LITERAL+)",
-        (false, false) => "one APPEND a message, waiting before each",
+        (true, true) => "appended over the wire, several messages a command (MULTIAPPEND), none waited for (LITERAL+)",
+        (true, false) => "appended over the wire, several messages a command (MULTIAPPEND), each waited for",
+        (false, true) => "appended over the wire, a command a message, many sent at once (LITERAL+)",
+        (false, false) => "appended over the wire, a command a message, each waited for",
     };
     let began = Instant::now();
     let (mut messages, mut bytes, mut in_batch) = (0, 0, 0);
     let mut batch = Vec::new();
-    mbox::each_message(mail, |message| {
+    mbox::each_message(&corpus.path, |message| {
         messages += 1;
         bytes += message.len() as u64;
         in_batch += message.len();

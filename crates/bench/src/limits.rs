@@ -7,12 +7,14 @@ mod loopback;
 mod machine;
 mod memory;
 mod replay;
+mod sockets;
 mod sync;
 mod yardsticks;
 
 pub use machine::machine;
 pub use replay::Replay;
-pub use sync::{Prefill, group_commit, single_syncs};
+pub use sockets::group_commit_over_sockets;
+pub use sync::{Group, Prefill, group_commit, single_syncs};
 pub use yardsticks::yardsticks;
 
 use crate::error::{Doing, Result};

@@ -2,6 +2,7 @@
 
 use crate::error::{Doing, Result};
 use std::io::BufRead;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// Calls `take` with each message: CRLF line ends, without its `From ` line. Ends early when `take`
@@ -35,9 +36,27 @@ pub fn each_message(path: &Path, mut take: impl FnMut(Vec<u8>) -> Result<bool>) 
     }
 }
 
+/// Puts a copy of an mbox file where a server serves it: the file, and folders that are not there yet, belong to whom the nearest folder
+/// that is there belongs to.
+pub fn place(from: &Path, to: &Path) -> Result<()> {
+    let missing: Vec<&Path> = to.ancestors().skip(1).take_while(|folder| !folder.exists()).collect();
+    let nearest = to.ancestors().nth(missing.len() + 1).unwrap_or(Path::new("."));
+    let owner = nearest.metadata().doing(nearest.display())?;
+    let give = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).doing(path.display())?;
+        std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid())).doing(path.display())
+    };
+    for folder in missing.into_iter().rev() {
+        std::fs::create_dir(folder).doing(folder.display())?;
+        give(folder, 0o700)?;
+    }
+    std::fs::copy(from, to).doing(to.display())?;
+    give(to, 0o600)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::each_message;
+    use super::{each_message, place};
 
     #[test]
     fn splits() {
@@ -51,5 +70,18 @@ mod tests {
         };
         each_message(&path, take).expect("read");
         assert_eq!(found, [b"A: 1\r\n\r\none\r\n>From here\r\n".to_vec(), b"B: 2\r\n\r\n".to_vec()]);
+    }
+
+    #[test]
+    fn placed_for_the_owner() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("mbox"), folder.path().join("user/mail/bench"));
+        std::fs::write(&from, "From a\n\n\n").expect("written");
+        place(&from, &to).expect("placed");
+        place(&from, &to).expect("placed again");
+        assert_eq!(std::fs::read(&to).expect("read"), b"From a\n\n\n");
+        let mode =
+            |path: &std::path::Path| std::os::unix::fs::MetadataExt::mode(&path.metadata().expect("there")) & 0o777;
+        assert_eq!((mode(&to), mode(&folder.path().join("user"))), (0o600, 0o700));
     }
 }

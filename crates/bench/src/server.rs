@@ -14,7 +14,7 @@ pub use remote::Remote;
 use crate::error::Result;
 use crate::results::ServerInfo;
 use crate::wire::Address;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A server that takes part in a run.
 pub trait Server {
@@ -52,6 +52,13 @@ pub trait Local {
     fn mbox(&self, account: &Address, mailbox: &str) -> Option<PathBuf> {
         let _ = (account, mailbox);
         None
+    }
+
+    /// Brings an mbox file into a mailbox that is not there yet, with the product's own tool or the one that is commonly used for its
+    /// format, while the server does not run. Gives the tool's name; `None` when there is none.
+    fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        let _ = (account, mailbox, mbox);
+        Ok(None)
     }
 
     /// Turns syncing off or on, where the server has a setting for that; takes effect at the next start. False when it has none.

@@ -1,8 +1,14 @@
 //! The suites: the published workloads, each with its source.
 
+mod answers;
+mod folder2007;
 mod lisa2003;
 mod mail;
+mod mbox2004;
+mod mixed;
 mod populate2006;
+mod scan2002;
+mod times;
 
 use crate::error::Result;
 use crate::run::Run;
@@ -21,6 +27,11 @@ pub trait Suite {
     /// Whether it is measured for every mailbox size of the run, or once.
     fn per_size(&self) -> bool;
 
+    /// Whether it measures servers, rather than programs or the machine.
+    fn needs_servers(&self) -> bool {
+        true
+    }
+
     /// Measures every server of the run, in turn within each repetition.
     ///
     /// A server that fails is reported through [`Run::failed`] and left out of the rest; only what makes the whole run senseless (a full
@@ -30,5 +41,12 @@ pub trait Suite {
 
 /// All suites, in the order they are run.
 pub fn all() -> Vec<Box<dyn Suite>> {
-    vec![Box::new(lisa2003::Lisa2003), Box::new(populate2006::Populate2006)]
+    vec![
+        Box::new(lisa2003::Lisa2003),
+        Box::new(populate2006::Populate2006),
+        Box::new(folder2007::Folder2007::default()),
+        Box::new(mbox2004::Mbox2004::default()),
+        Box::new(scan2002::Scan2002),
+        Box::new(mixed::Mixed),
+    ]
 }

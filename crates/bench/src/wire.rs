@@ -12,6 +12,7 @@ pub use address::Address;
 pub use append::Outgoing;
 pub use capabilities::{Capabilities, Literals};
 pub use scan::Answer;
+pub(crate) use scan::{kind, literal_at_end, numbers};
 
 use crate::error::{Doing, Error, Result};
 use scan::Scanner;
@@ -141,6 +142,13 @@ impl Connection {
         self.continuation().doing("IDLE")
     }
 
+    /// The stream itself, with what was received on it and not looked at yet: for a caller with many connections, who reads whatever is
+    /// there first.
+    pub fn into_stream(self) -> (TcpStream, Vec<u8>) {
+        let waiting = self.scanner.waiting().to_vec();
+        (self.stream, waiting)
+    }
+
     /// Keeps everything that is received from now on in a file; `None` ends that. Gives back the file that was used so far.
     pub fn record(&mut self, recording: Option<File>) -> Option<File> {
         std::mem::replace(&mut self.recording, recording)
@@ -187,7 +195,7 @@ fn namespace_prefix(line: &str) -> Option<String> {
 }
 
 /// RFC 9051 §9 quoted.
-pub fn quoted(text: &str) -> String {
+fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

@@ -109,21 +109,17 @@ pub(crate) struct Derived {
     /// Of each column the last blocks of offsets and blobs.
     blocks: Vec<(Block<CacheFile>, Block<CacheFile>)>,
     scratch: Vec<u8>,
-    /// The segment that was asked about last, and its cache.
+    /// The segment that was asked about last, and its cache: a lock for every message would be a tenth of the work.
     cache: Option<(Arc<Segment>, Arc<CacheFile>)>,
 }
 
 impl Derived {
-    /// The cache of a segment. Neighbours ask for the same one, and a lock for every message would be a tenth of the work.
-    fn cache_of(&mut self, log: &Log, segment: &Arc<Segment>) -> Option<Arc<CacheFile>> {
+    /// Takes the blob of a row from the segment's cache into `scratch`. `None`: there is none, or it is damaged.
+    fn load(&mut self, log: &Log, segment: &Arc<Segment>, row: u32, column: usize) -> Option<()> {
         if !self.cache.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, segment)) {
             self.cache = Some((Arc::clone(segment), log.cache_of(segment)?));
         }
-        self.cache.as_ref().map(|(_, cache)| Arc::clone(cache))
-    }
-
-    /// The blob of a row, from the cache file. `None`: there is none, or it is damaged.
-    fn load(&mut self, cache: &Arc<CacheFile>, row: u32, column: usize) -> Option<()> {
+        let (_, cache) = self.cache.as_ref()?;
         let (offsets, blobs) = cache.columns.get(column)?;
         self.blocks.resize_with(cache.columns.len().max(self.blocks.len()), Default::default);
         let (offset_block, blob_block) = self.blocks.get_mut(column)?;
@@ -163,9 +159,8 @@ impl Reader {
         if self.derived.last == Some(id) {
             return self.made(column);
         }
-        if let Place::Segment(segment, _, row) = self.place(id)?
-            && let Some(cache) = self.derived.cache_of(&self.log, &segment)
-            && self.derived.load(&cache, row, column).is_some()
+        if let Place::Segment(segment, _, row) = self.finder.place(id)?
+            && self.derived.load(&self.log, segment, row, column).is_some()
         {
             return Ok(self.derived.scratch.get(1..).unwrap_or_default());
         }

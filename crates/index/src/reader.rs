@@ -32,10 +32,7 @@ const ID_PAGE: u32 = 1024;
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) log: Arc<Log>,
-    /// The layout as of the last look-up, and its version. Files that were replaced meanwhile are let go with the next look-up.
-    layout: Arc<Layout>,
-    layout_version: u64,
-    pages: Pages,
+    pub(crate) finder: Finder,
     heads: Block<Segment>,
     bodies: Block<Segment>,
     /// A header that lies in two blocks, or in a tail.
@@ -46,6 +43,17 @@ pub struct Reader {
     /// A large tail message that was verified.
     verified: Option<EmailId>,
     pub(crate) derived: crate::cache::Derived,
+}
+
+/// Finds messages. Apart from what it finds them for, so that a place can be borrowed while its bytes are read: a count of references
+/// for every message would be a good part of reading small things.
+#[derive(Debug)]
+pub(crate) struct Finder {
+    log: Arc<Log>,
+    /// The layout as of the last look-up, and its version. Files that were replaced meanwhile are let go with the next look-up.
+    layout: Arc<Layout>,
+    layout_version: u64,
+    pages: Pages,
 }
 
 /// The cells of the id table and the rows that were read last.
@@ -100,13 +108,13 @@ pub struct MessageInfo {
 
 /// Where a message is.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Place<'f> {
     Tail(Arc<Tail>, TailMessage),
     /// The row, and its number.
-    Segment(Arc<Segment>, SegmentRow, u32),
+    Segment(&'f Arc<Segment>, SegmentRow, u32),
 }
 
-impl Place {
+impl Place<'_> {
     fn info(&self) -> MessageInfo {
         match self {
             Place::Tail(_, message) => MessageInfo { len: message.len, header_len: message.header_len },
@@ -197,6 +205,37 @@ pub(crate) fn stream_message(
     Ok(())
 }
 
+/// The header of a message in a segment, through the blocks given.
+fn segment_header<'b>(
+    segment: &Arc<Segment>,
+    row: &SegmentRow,
+    heads: &'b mut Block<Segment>,
+    bodies: &mut Block<Segment>,
+    scratch: &'b mut Vec<u8>,
+) -> Result<&'b [u8]> {
+    let span = &segment.trailer.heads;
+    let block_bytes = u64::from(span.block_bytes.max(1));
+    let end = row.head_at.saturating_add(u64::from(row.head_len));
+    if row.is_damaged {
+        return Err(damaged_message(&segment.path, row.head_at, row.email_id));
+    }
+    if end > span.raw_len {
+        return Err(beyond(segment));
+    }
+    // The usual case: the whole header is in one block.
+    if row.head_len == row.header_len && row.head_len > 0 && row.head_at / block_bytes == (end - 1) / block_bytes {
+        let from = (row.head_at % block_bytes) as usize;
+        let block = heads.load(segment, span, row.head_at / block_bytes)?;
+        return block.get(from..from + row.head_len as usize).ok_or_else(|| beyond(segment));
+    }
+    scratch.clear();
+    stream_message(segment, row, 0..u64::from(row.header_len), heads, bodies, &mut |bytes| {
+        scratch.extend_from_slice(bytes);
+        Ok(())
+    })?;
+    Ok(scratch)
+}
+
 impl Pages {
     /// The row of a message in a segment. A damaged id table is made up for by looking through the rows.
     fn row(&mut self, segment: &Arc<Segment>, id: EmailId) -> Result<Option<(SegmentRow, u32)>> {
@@ -245,14 +284,43 @@ impl Pages {
     }
 }
 
+impl Finder {
+    fn new(log: Arc<Log>) -> Self {
+        let layout_version = log.layout_version.load(Ordering::Acquire);
+        Finder { layout: log.layout(), layout_version, log, pages: Pages::default() }
+    }
+
+    /// Where a message is; `Expunged` when it is nowhere.
+    pub(crate) fn place(&mut self, id: EmailId) -> Result<Place<'_>> {
+        // The version first: the layout that is read after it is not older.
+        let version = self.log.layout_version.load(Ordering::Acquire);
+        if version != self.layout_version {
+            (self.layout, self.layout_version) = (self.log.layout(), version);
+        }
+        // The segments first: most messages are there, and a tail has a lock.
+        let layout = &self.layout;
+        let at = layout.segments.partition_point(|segment| segment.trailer.first_id <= id.0);
+        let candidates = layout.segments.get(..at).unwrap_or_default();
+        if let Some(segment) = candidates.iter().rev().find(|segment| segment.may_have(id))
+            && let Some((row, number)) = self.pages.row(segment, id)?
+        {
+            return Ok(Place::Segment(segment, row, number));
+        }
+        for tail in layout.tails.iter().rev() {
+            if let Some(message) = tail.find(id) {
+                return Ok(Place::Tail(Arc::clone(tail), message));
+            }
+        }
+        let kind = if self.log.is_damaged { ErrorKind::Corrupt } else { ErrorKind::Expunged };
+        Err(Error::new(kind, format!("the message {id} is no longer there")))
+    }
+}
+
 impl Reader {
     pub(crate) fn new(log: Arc<Log>) -> Self {
-        let layout_version = log.layout_version.load(Ordering::Acquire);
         Reader {
-            layout: log.layout(),
-            layout_version,
+            finder: Finder::new(Arc::clone(&log)),
             log,
-            pages: Pages::default(),
             heads: Block::default(),
             bodies: Block::default(),
             scratch: Vec::new(),
@@ -263,66 +331,19 @@ impl Reader {
         }
     }
 
-    /// Where a message is; `Expunged` when it is nowhere.
-    pub(crate) fn place(&mut self, id: EmailId) -> Result<Place> {
-        // The version first: the layout that is read after it is not older.
-        let version = self.log.layout_version.load(Ordering::Acquire);
-        if version != self.layout_version {
-            (self.layout, self.layout_version) = (self.log.layout(), version);
-        }
-        let layout = &self.layout;
-        for tail in layout.tails.iter().rev() {
-            if let Some(message) = tail.find(id) {
-                return Ok(Place::Tail(Arc::clone(tail), message));
-            }
-        }
-        let at = layout.segments.partition_point(|segment| segment.trailer.first_id <= id.0);
-        let candidates = layout.segments.get(..at).unwrap_or_default();
-        if let Some(segment) = candidates.iter().rev().find(|segment| segment.may_have(id))
-            && let Some((row, number)) = self.pages.row(segment, id)?
-        {
-            return Ok(Place::Segment(Arc::clone(segment), row, number));
-        }
-        let kind = if self.log.is_damaged { ErrorKind::Corrupt } else { ErrorKind::Expunged };
-        Err(Error::new(kind, format!("the message {id} is no longer there")))
-    }
     /// The sizes of a message. `Expunged`: it is no longer there.
     pub fn info(&mut self, id: EmailId) -> Result<MessageInfo> {
-        Ok(self.place(id)?.info())
+        Ok(self.finder.place(id)?.info())
     }
 
     /// The header, the empty line included. `Corrupt` when its bytes are damaged.
     pub fn header(&mut self, id: EmailId) -> Result<&[u8]> {
-        match self.place(id)? {
-            Place::Segment(segment, row, _) => self.segment_header(&segment, &row, id),
+        match self.finder.place(id)? {
+            Place::Segment(segment, row, _) => {
+                segment_header(segment, &row, &mut self.heads, &mut self.bodies, &mut self.scratch)
+            }
             Place::Tail(tail, message) => self.tail_header(&tail, &message, id),
         }
-    }
-
-    fn segment_header(&mut self, segment: &Arc<Segment>, row: &SegmentRow, id: EmailId) -> Result<&[u8]> {
-        let span = &segment.trailer.heads;
-        let block_bytes = u64::from(span.block_bytes.max(1));
-        let end = row.head_at.saturating_add(u64::from(row.head_len));
-        if row.is_damaged {
-            return Err(damaged_message(&segment.path, row.head_at, id));
-        }
-        if end > span.raw_len {
-            return Err(beyond(segment));
-        }
-        // The usual case: the whole header is in one block.
-        if row.head_len == row.header_len && row.head_len > 0 && row.head_at / block_bytes == (end - 1) / block_bytes {
-            let from = (row.head_at % block_bytes) as usize;
-            let block = self.heads.load(segment, span, row.head_at / block_bytes)?;
-            return block.get(from..from + row.head_len as usize).ok_or_else(|| beyond(segment));
-        }
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
-        let result = self.range(id, 0..u64::from(row.header_len), &mut |bytes| {
-            scratch.extend_from_slice(bytes);
-            Ok(())
-        });
-        self.scratch = scratch;
-        result.map(|()| self.scratch.as_slice())
     }
 
     fn tail_header(&mut self, tail: &Arc<Tail>, message: &TailMessage, id: EmailId) -> Result<&[u8]> {
@@ -365,9 +386,9 @@ impl Reader {
     /// most 128 KiB. When the range is the whole message, the message's own checksum is verified as well: then what was
     /// given before an error must not be believed.
     pub fn range(&mut self, id: EmailId, range: Range<u64>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        match self.place(id)? {
+        match self.finder.place(id)? {
             Place::Segment(segment, row, _) => {
-                stream_message(&segment, &row, range, &mut self.heads, &mut self.bodies, sink)
+                stream_message(segment, &row, range, &mut self.heads, &mut self.bodies, sink)
             }
             Place::Tail(tail, message) => self.tail_range(&tail, &message, id, range, sink),
         }

@@ -14,6 +14,7 @@ pub mod memory;
 pub mod random;
 pub mod real;
 pub mod sim;
+pub mod vector;
 
 pub use clock::{Clock, Timestamp};
 pub use disk::{DirEntry, Disk, File, LockGuard, Metadata, OpenMode, SECTOR_BYTES, parent_of};

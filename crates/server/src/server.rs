@@ -83,7 +83,7 @@ impl Server {
             counts: Arc::default(),
             connection_ids: AtomicU64::new(1),
             login_permits,
-            steps: Steps::default(),
+            steps: Steps::new(net::workers()),
             current: Mutex::new(current),
             stop: watch::Sender::new(false),
         }))

@@ -310,6 +310,7 @@ pub struct Rows<'a> {
 impl Iterator for Rows<'_> {
     type Item = Entry;
 
+    #[inline]
     fn next(&mut self) -> Option<Entry> {
         if self.at >= self.end {
             return None;

@@ -133,8 +133,8 @@ fn an_mbox_with_everything_odd() {
         [
             "false no empty line before this From line",
             "true deleted by the program that wrote the file, which has not compacted it yet",
-            "false no empty line before this From line",
             "true an empty message",
+            "false no empty line before this From line",
             "true not mail: what another program keeps in this file for itself",
             "false it has NUL octets",
         ]

@@ -70,6 +70,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let mode = Permissions::from_mode(0o711);
     let work = tempfile::Builder::new().prefix("mailyard-bench-").permissions(mode).tempdir_in(&parent);
     let work = work.doing(parent.display())?;
+    interrupt::remove_at_once(work.path());
     let plan = Plan {
         repeat: args.repeat.max(1),
         seed: args.mail.seed,
@@ -93,6 +94,9 @@ pub fn run(args: &RunArgs) -> Result<()> {
         recorder.limit(limit)?;
     }
     let servers = contestants(args, mailyard, work.path(), &mut recorder)?;
+    if servers.is_empty() && suites.iter().any(|suite| suite.needs_servers()) {
+        return Err(Error::new("name a server with --server or --peer"));
+    }
     let Some(first) = corpora.first().cloned() else { return Err(Error::new("name the mail with --corpus or --size")) };
     let steps = suites.iter().map(|suite| if suite.per_size() { corpora.len() as u64 } else { 1 }).sum();
     let random = Random::new(plan.seed);
@@ -180,9 +184,6 @@ fn contestants(
             unpacked: args.peers_dir.clone().unwrap_or_else(peers::default_unpacked),
         };
         servers.push(peers::start(name, &place)?);
-    }
-    if servers.is_empty() {
-        return Err(Error::new("name a server with --server or --peer"));
     }
     let mut contestants: Vec<Contestant> = Vec::new();
     for server in servers {

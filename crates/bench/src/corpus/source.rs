@@ -1,4 +1,8 @@
-//! The real mail that the generator starts from: a folder of message files, or an mbox file.
+//! The real mail that the generator starts from: the fetched corpus, a Maildir, a folder of message files, or an mbox file.
+
+mod files;
+
+pub use files::SPAMASSASSIN;
 
 use crate::error::{Doing, Error, Result};
 use std::path::{Path, PathBuf};
@@ -20,39 +24,27 @@ pub struct Message {
 }
 
 impl Source {
-    /// Reads a folder (every file in it and below that looks like a message) or an mbox file.
+    /// Reads the fetched corpus ([`SPAMASSASSIN`]), a Maildir, another folder (every file in it and below that looks like a message) or
+    /// an mbox file.
     pub fn read(from: &Path) -> Result<Source> {
-        if from.is_file() {
-            let bytes = std::fs::read(from).doing(from.display())?;
-            return Source::from_folders(vec![split_mbox(&bytes)]);
-        }
-        let mut folders = Vec::new();
-        let mut waiting = vec![from.to_path_buf()];
-        while let Some(folder) = waiting.pop() {
-            let mut files: Vec<PathBuf> = Vec::new();
-            for entry in std::fs::read_dir(&folder).doing(folder.display())? {
-                let path = entry.doing(folder.display())?.path();
-                if path.is_dir() {
-                    waiting.push(path);
-                } else {
-                    files.push(path);
-                }
-            }
-            // The order of a listing is the file system's; the names' order is the same everywhere.
-            files.sort();
-            waiting.sort();
+        let from = files::locate(from)?;
+        let folders = if from.is_dir() {
             let read = |path: &PathBuf| std::fs::read(path).doing(path.display());
-            folders.push(files.iter().map(read).collect::<Result<Vec<_>>>()?);
-        }
-        Source::from_folders(folders).map_err(|error| Error::new(format!("{}: {error}", from.display())))
+            let each = files::listed(&from)?.into_iter();
+            each.map(|folder| folder.iter().map(read).collect()).collect::<Result<_>>()?
+        } else {
+            let bytes = std::fs::read(&from).doing(from.display())?;
+            vec![split_mbox(&bytes).map_err(|why| Error::new(format!("{} is no mbox file: {why}", from.display())))?]
+        };
+        Source::from_folders(folders).ok_or_else(|| files::nothing_in(&from))
     }
 
-    /// A source of messages that are in memory already.
-    pub fn from_messages(messages: Vec<Vec<u8>>) -> Result<Source> {
+    /// A source of messages that are in memory already; `None` when none of them is one.
+    pub fn from_messages(messages: Vec<Vec<u8>>) -> Option<Source> {
         Source::from_folders(vec![messages])
     }
 
-    fn from_folders(folders: Vec<Vec<Vec<u8>>>) -> Result<Source> {
+    fn from_folders(folders: Vec<Vec<Vec<u8>>>) -> Option<Source> {
         let mut messages = Vec::new();
         for folder in folders {
             let parsed: Vec<Message> = folder.iter().filter_map(|bytes| Message::parse(bytes)).collect();
@@ -61,10 +53,7 @@ impl Source {
                 parsed.into_iter().enumerate().map(|(n, message)| Message { place: n as f64 / count, ..message });
             messages.extend(placed);
         }
-        if messages.is_empty() {
-            return Err(Error::new("no messages found; `cargo xtask fetch-mail` fetches some"));
-        }
-        Ok(Source { messages })
+        (!messages.is_empty()).then_some(Source { messages })
     }
 }
 
@@ -86,7 +75,9 @@ impl Message {
             rest = rest.get(memchr::memchr(b'\n', rest)? + 1..)?;
         }
         let name = rest.split(|byte| *byte == b':').next()?;
-        if name.is_empty() || name.len() > 80 || !name.iter().all(|byte| byte.is_ascii_graphic()) {
+        // RFC 5322 §2.2 allows more, down to `{"text"`; nobody's mail begins with such a field, and many a file does.
+        let of_a_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        if name.is_empty() || name.len() > 80 || !name.iter().all(of_a_name) {
             return None;
         }
         let (head, body) = match memchr::memmem::find(rest, b"\n\n") {
@@ -97,15 +88,32 @@ impl Message {
     }
 }
 
-/// The messages of an mbox: each begins with a `From ` line that starts the file or follows an empty line.
-fn split_mbox(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let mut starts: Vec<usize> = memchr::memmem::find_iter(bytes, b"\n\nFrom ").map(|at| at + 2).collect();
-    if bytes.starts_with(b"From ") {
-        starts.insert(0, 0);
+/// The messages of an mbox: each begins with a `From ` line that starts the file or follows an empty line (RFC 4155 appendix A). An error
+/// says what the file is instead.
+fn split_mbox(bytes: &[u8]) -> std::result::Result<Vec<Vec<u8>>, &'static str> {
+    let blank = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let bytes = bytes.get(blank..).unwrap_or_default();
+    if bytes.is_empty() {
+        return Err("it is empty");
     }
+    if !bytes.starts_with(b"From ") {
+        // Text of any charset has no NUL; UTF-16 has, and is no mail either.
+        let binary = bytes.get(..BEGINNING).unwrap_or(bytes).contains(&0) || bytes.starts_with(GZIP);
+        return Err(if binary { "it is a binary file" } else { "it does not begin with \"From \"" });
+    }
+    let line_end: &[u8] =
+        if memchr::memmem::find(bytes, b"\n\r\nFrom ").is_some() { b"\n\r\nFrom " } else { b"\n\nFrom " };
+    let mut starts: Vec<usize> =
+        memchr::memmem::find_iter(bytes, line_end).map(|at| at + line_end.len() - b"From ".len()).collect();
+    starts.insert(0, 0);
     let ends = starts.iter().skip(1).copied().chain([bytes.len()]);
-    starts.iter().zip(ends).filter_map(|(start, end)| bytes.get(*start..end)).map(<[u8]>::to_vec).collect()
+    Ok(starts.iter().zip(ends).filter_map(|(start, end)| bytes.get(*start..end)).map(<[u8]>::to_vec).collect())
 }
+
+/// So much of a file is looked at to say what it is.
+const BEGINNING: usize = 4096;
+/// RFC 1952 §2.3.1.
+const GZIP: &[u8] = &[0x1f, 0x8b];
 
 #[cfg(test)]
 mod tests {
@@ -117,13 +125,33 @@ mod tests {
         assert_eq!(message.head, b"Subject: x\n y\n");
         assert_eq!(message.body, b"body\nend\n");
         assert!(Message::parse(b"just some text\nwithout a field\n").is_none());
+        assert!(Message::parse(b"{\"text\":\"Subject: x\"}\n").is_none());
         assert!(Message::parse(b"Subject: only a header").is_some_and(|message| message.body.is_empty()));
     }
 
     #[test]
     fn mbox() {
-        let messages = split_mbox(b"From a\nA: 1\n\nFrom the body? no, a message\nB: 2\n\nx\nFrom y\n\n");
+        let messages =
+            split_mbox(b"From a\nA: 1\n\nFrom the body? no, a message\nB: 2\n\nx\nFrom y\n\n").expect("an mbox");
         assert_eq!(messages.len(), 2);
-        assert!(Source::from_messages(messages).is_ok_and(|source| source.messages.len() == 2));
+        assert!(Source::from_messages(messages).is_some_and(|source| source.messages.len() == 2));
+        assert_eq!(split_mbox(b"From a\r\nA: 1\r\n\r\nx\r\n\r\nFrom b\r\nB: 2\r\n\r\n").map(|all| all.len()), Ok(2));
+    }
+
+    #[test]
+    fn what_is_no_mail_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).expect("written");
+            Source::read(&path).err().expect("no mail").to_string()
+        };
+        assert!(said("empty", b"\n").ends_with("no mbox file: it is empty"));
+        assert!(said("text", b"Dear all,\n").ends_with("it does not begin with \"From \""));
+        assert!(said("binary", &[7, 0, 9]).ends_with("it is a binary file"));
+        assert!(said("packed", &[0x1f, 0x8b, 8, 1]).ends_with("it is a binary file"));
+        assert!(said("bare", b"From here on nothing\n\nthat is mail\n").contains("holds no mail"));
+        let only_files = Source::read(folder.path()).err().expect("no mail").to_string();
+        assert!(only_files.contains("holds no mail"), "{only_files}");
     }
 }

@@ -33,7 +33,7 @@ pub fn single_syncs(path: &Path, pieces: &[&[u8]], prefill: Prefill) -> Result<D
 /// Writes the pieces from `writers` threads, each of which waits until its piece is durable before it brings the next. All pieces that
 /// arrive while a sync runs share the next one. Gives the time and the number of syncs.
 pub fn group_commit(path: &Path, pieces: &[&[u8]], writers: usize, prefill: Prefill) -> Result<(Duration, u64)> {
-    let group = Group { file: create(path, pieces, prefill)?, state: Mutex::default(), synced: Condvar::new() };
+    let group = Group::create(path, pieces, prefill)?;
     let per_writer = pieces.len().div_ceil(writers.max(1)).max(1);
     let began = Instant::now();
     std::thread::scope(|scope| {
@@ -63,7 +63,7 @@ fn create(path: &Path, pieces: &[&[u8]], prefill: Prefill) -> Result<File> {
 }
 
 /// A file whose writers share syncs: whoever finds no sync running leads the next one.
-struct Group {
+pub struct Group {
     file: File,
     state: Mutex<State>,
     synced: Condvar,
@@ -81,11 +81,17 @@ struct State {
 }
 
 impl Group {
+    /// For these pieces.
+    pub fn create(path: &Path, pieces: &[&[u8]], prefill: Prefill) -> Result<Group> {
+        Ok(Group { file: create(path, pieces, prefill)?, state: Mutex::default(), synced: Condvar::new() })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn commit(&self, piece: &[u8]) -> Result<()> {
+    /// Waits until the piece is durable.
+    pub fn commit(&self, piece: &[u8]) -> Result<()> {
         let mut state = self.lock();
         state.pending.extend_from_slice(piece);
         // A sync that runs now has taken its bytes already: ours go with the one after it.

@@ -71,10 +71,14 @@ impl Mailyard {
     /// Imports an mbox file into a mailbox; the server must not run. Gives the time it took.
     pub fn import(&self, mbox: &Path, mailbox: &str) -> Result<Duration> {
         let began = Instant::now();
-        let mut import = self.tool("import");
-        import.args(["--user", USER, "--mailbox", mailbox]).arg(mbox);
-        self.run(import, b"")?;
+        self.import_for(USER, mbox, mailbox)?;
         Ok(began.elapsed())
+    }
+
+    fn import_for(&self, user: &str, mbox: &Path, mailbox: &str) -> Result<()> {
+        let mut import = self.tool("import");
+        import.args(["--quiet", "--user", user, "--mailbox", mailbox]).arg(mbox);
+        self.run(import, b"")
     }
 
     /// The folder of the account.
@@ -227,6 +231,11 @@ impl Local for Mailyard {
 
     fn files(&self) -> Vec<PathBuf> {
         vec![self.data.clone()]
+    }
+
+    fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        self.import_for(&account.user, mbox, mailbox)?;
+        Ok(Some("mailyard import".into()))
     }
 }
 

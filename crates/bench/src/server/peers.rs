@@ -6,10 +6,13 @@
 mod courier;
 mod cyrus;
 mod daemon;
+mod doveadm;
 mod dovecot;
 mod mailutils;
 mod package;
 mod unpack;
+mod users;
+mod uw;
 
 pub use package::Package;
 pub use unpack::unpack;
@@ -22,6 +25,7 @@ use daemon::{Daemon, Product};
 use dovecot::Dovecot;
 use mailutils::Mailutils;
 use std::path::{Path, PathBuf};
+use uw::Uw;
 
 /// A server that can be started when it is installed.
 pub struct Peer {
@@ -44,7 +48,7 @@ pub struct Place {
 }
 
 /// Every peer that is known.
-pub const PEERS: [Peer; 8] = [
+pub const PEERS: [Peer; 9] = [
     Peer { name: "mailyard-native", about: "Mailyard, its own store", product: None },
     Peer { name: "dovecot-mbox", about: "Dovecot, one file a mailbox", product: Some(|| Box::new(Dovecot::Mbox)) },
     Peer {
@@ -65,11 +69,13 @@ pub const PEERS: [Peer; 8] = [
     Peer { name: "cyrus", about: "Cyrus, one file a message, no full-text index", product: Some(|| Box::new(Cyrus)) },
     Peer { name: "courier", about: "Courier, one file a message", product: Some(|| Box::new(Courier)) },
     Peer { name: "mailutils", about: "GNU Mailutils, one file a mailbox", product: Some(|| Box::new(Mailutils)) },
+    Peer { name: "uw-imap", about: "UW-IMAP, one file a mailbox", product: Some(|| Box::new(Uw)) },
 ];
 
 /// The products that can be unpacked, each once.
 pub fn packages() -> Vec<&'static Package> {
     let mut packages: Vec<&Package> = PEERS.iter().filter_map(|peer| Some(peer.product?().package())).collect();
+    packages.retain(|package| !package.debian.is_empty());
     packages.dedup_by_key(|package| package.name);
     packages
 }

@@ -20,6 +20,7 @@
 mod check;
 mod writers;
 
+use super::times::{ms, quantile};
 use super::{Suite, mail};
 use crate::error::{Error, Result};
 use crate::limits::{self, Prefill};
@@ -168,7 +169,8 @@ fn measure(
     for mailbox in &mailboxes {
         control.renew(mailbox)?;
     }
-    let jobs = jobs(case, &mailboxes, messages);
+    let names: Vec<String> = mailboxes.iter().map(|mailbox| control.mailbox(mailbox)).collect();
+    let jobs = jobs(case, &names, messages);
     let writers = writers::connect(&account, jobs)?;
     let mut meter = match contestant.server.local() {
         Some(local) => Some(Meter::start(&local.processes()?)?),
@@ -200,7 +202,7 @@ fn measure(
     }
     drop(done.connections);
     for mailbox in &mailboxes {
-        control.command(&format!("DELETE {mailbox}"))?;
+        control.command(&format!("DELETE {}", control.mailbox(mailbox)))?;
     }
     Ok(())
 }
@@ -245,16 +247,6 @@ fn key(case: Case, server: &str, measure: &str) -> Key {
     Key::new(NAME, case.test, server, measure).with("connections", case.connections)
 }
 
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-/// The value below which that share of the sorted times lies.
-fn quantile(sorted: &[Duration], share: f64) -> Duration {
-    let at = (sorted.len().saturating_sub(1) as f64 * share).round() as usize;
-    sorted.get(at).copied().unwrap_or_default()
-}
-
 fn mailboxes(case: Case) -> Vec<String> {
     let count = if case.mailboxes == Mailboxes::One { 1 } else { case.connections };
     (1..=count).map(|number| format!("bench-{number}")).collect()
@@ -274,8 +266,7 @@ fn jobs(case: Case, mailboxes: &[String], messages: &[Vec<u8>]) -> Vec<Job> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Form, Mailboxes, cases, jobs, mailboxes, quantile, split};
-    use std::time::Duration;
+    use super::{Form, Mailboxes, cases, jobs, mailboxes, split};
 
     #[test]
     fn every_message_is_sent_once() {
@@ -301,13 +292,5 @@ mod tests {
         assert_eq!(of("one mailbox"), [2, 3, 7, 20]);
         assert_eq!(of("MULTIAPPEND"), [1, 20]);
         assert!(cases.iter().filter(|case| case.form == Form::NotAsked).all(|case| case.test == "LITERAL+"));
-    }
-
-    #[test]
-    fn quantiles() {
-        let times: Vec<Duration> = (0..=100).map(Duration::from_millis).collect();
-        assert_eq!(quantile(&times, 0.5), Duration::from_millis(50));
-        assert_eq!(quantile(&times, 0.99), Duration::from_millis(99));
-        assert_eq!(quantile(&[], 0.5), Duration::ZERO);
     }
 }

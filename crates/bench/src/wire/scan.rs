@@ -49,6 +49,11 @@ impl Scanner {
         Scanner { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
     }
 
+    /// What was received and not looked at yet.
+    pub fn waiting(&self) -> &[u8] {
+        self.buffer.get(self.start..self.end).unwrap_or_default()
+    }
+
     /// Reads one line, for greetings and continuation requests.
     pub fn line(&mut self, stream: &mut impl Read) -> Result<String> {
         let length = self.next_line(stream, &mut None)?;
@@ -152,7 +157,7 @@ impl Scanner {
 }
 
 /// The first letter after `* NUMBER `, 0 for other responses.
-fn kind(line: &[u8]) -> u8 {
+pub fn kind(line: &[u8]) -> u8 {
     let Some(rest) = line.strip_prefix(b"* ") else { return 0 };
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     match rest.get(digits..) {
@@ -164,7 +169,7 @@ fn kind(line: &[u8]) -> u8 {
 const SEARCH: &[u8] = b"* SEARCH";
 
 /// The numbers in a line, digit by digit: lines of SEARCH have as many as a mailbox has messages.
-fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
+pub fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
     // RFC 7162 §3.1.5: a modification sequence in parentheses may follow.
     let line = line.split(|byte| *byte == b'(').next().unwrap_or_default();
     let words = line.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty());
@@ -175,7 +180,7 @@ fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 /// RFC 9051 §9 literal and literal8: the number in `{n}` at a line's end.
-fn literal_at_end(line: &[u8]) -> Option<u64> {
+pub fn literal_at_end(line: &[u8]) -> Option<u64> {
     let digits = line.strip_suffix(b"}\r\n")?;
     let open = digits.iter().rposition(|byte| !byte.is_ascii_digit())?;
     if digits.get(open) != Some(&b'{') {

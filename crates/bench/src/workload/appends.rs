@@ -2,7 +2,7 @@
 
 use super::{APPENDED, Bench, Target, say};
 use crate::error::{Error, Result};
-use crate::limits::{self, Prefill};
+use crate::limits::{self, Group, Prefill};
 use crate::wire::Connection;
 use crate::workload::report::{Goal, Samples, Unit};
 use std::sync::Barrier;
@@ -62,6 +62,7 @@ impl Bench<'_> {
         let mut results = self.no_samples();
         let mut prefilled = Samples::default();
         let mut growing = Samples::default();
+        let mut over_sockets = Samples::default();
         for target in &mut self.targets {
             target.reset_peak()?;
         }
@@ -77,9 +78,15 @@ impl Bench<'_> {
                     limits::group_commit(&file, messages, writers, prefill)?.0
                 });
             }
+            let group = Group::create(&file, messages, Prefill::Yes)?;
+            over_sockets.push_time(limits::group_commit_over_sockets(&group, messages, writers)?);
         }
         let kind = if writers == 1 { "one sync each" } else { "one sync per batch" };
-        let what = format!("{kind}, prefilled file (growing: {:.0})", growing.median());
+        let what = format!(
+            "{kind}, prefilled file (growing: {:.0}; messages over sockets: {:.0})",
+            growing.median(),
+            over_sockets.median()
+        );
         self.row(name, Unit::Ms, results, Some((prefilled, what)), goal);
         self.peak_row(name)
     }

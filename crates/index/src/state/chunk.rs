@@ -219,6 +219,7 @@ impl Chunk {
         self.email_id_column().get(index)
     }
 
+    #[inline]
     pub(crate) fn row(&self, index: usize) -> Row {
         self.cells().row(index)
     }

@@ -353,6 +353,7 @@ pub struct Rows<'a> {
 impl Iterator for Rows<'_> {
     type Item = (SeqNum, Row);
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.at >= self.end {
             return None;

@@ -58,6 +58,18 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// List the messages of mbox files: offset, size, from, date, subject. With --json an object a line, with everything known of each
+    Scan {
+        /// mbox files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// Threads that share a file
+        #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+        jobs: u16,
+        /// Only how many messages each file has
+        #[arg(long)]
+        count: bool,
+    },
     /// Show or check the configuration
     Config(ConfigAction),
     #[command(flatten)]

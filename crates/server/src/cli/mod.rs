@@ -5,6 +5,7 @@ mod args;
 mod bar;
 mod password;
 pub mod print;
+mod scan;
 mod since;
 
 use std::io::Write;
@@ -44,6 +45,10 @@ fn run(args: Args) -> Result<ExitCode> {
         Command::Bench { arguments } => {
             let name = std::iter::once("mailyard bench".into());
             return Ok(bench::run(name.chain(arguments)));
+        }
+        Command::Scan { files, jobs, count } => {
+            let scan = scan::Scan { files, jobs: jobs.into(), json: global.json, count, quiet: global.quiet };
+            return scan::run(&scan);
         }
         Command::Config(action) => return configure(&action),
         Command::Admin(admin) => return administer::run(&global, &configuration(&global)?, admin),

@@ -13,5 +13,5 @@ pub use connection::{after_accept_error, serve_imap};
 pub use counts::ConnectionCounts;
 pub use listener::{Bound, Listeners, Protocol, bind};
 pub use metrics_http::serve_metrics;
-pub use steps::{Steps, WORKERS};
+pub use steps::{Steps, workers};
 pub use tls::{Tls, load as load_tls};

@@ -4,18 +4,31 @@
 //! context switches, several times the cost of most commands. So a step just runs on the runtime's own thread, of which there are more
 //! than cores, and only when nearly all of them are in a step is the runtime told.
 //!
-//! Invariant: [`SPARE`] of the runtime's threads are never in a step that it does not know of, so sockets and timers are always served.
+//! Invariant: [`SPARE`] of the runtime's threads are never in a step that it does not know of, so sockets and timers are
+//! always served.
 
+use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Threads of the runtime: enough for a few that wait for the disk.
-pub const WORKERS: usize = 8;
 /// Threads that are kept free of steps.
-const SPARE: usize = 2;
+const SPARE: usize = 1;
 
-/// How many steps run now.
-#[derive(Debug, Default)]
-pub struct Steps(AtomicUsize);
+/// Threads that may wait for the disk or for a processor while all processors are at work.
+const WAITING: usize = 2;
+
+/// Threads of the runtime. Not more than needed: the runtime wakes one after the other to look for work, and each that finds none has cost
+/// as much as a short command.
+pub fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get) + WAITING + SPARE
+}
+
+/// Counts the steps that run.
+#[derive(Debug)]
+pub struct Steps {
+    running: AtomicUsize,
+    /// So many at once may go on without the runtime's knowledge.
+    unannounced_max: usize,
+}
 
 /// Counts a step out, also when it panics.
 struct Running<'a>(&'a AtomicUsize);
@@ -27,11 +40,16 @@ impl Drop for Running<'_> {
 }
 
 impl Steps {
+    /// For a runtime of so many threads.
+    pub fn new(workers: usize) -> Self {
+        Steps { running: AtomicUsize::new(0), unannounced_max: workers.saturating_sub(SPARE) }
+    }
+
     /// Runs a step on this thread.
     pub fn run<T>(&self, step: impl FnOnce() -> T) -> T {
-        let others = self.0.fetch_add(1, Ordering::Relaxed);
-        let _running = Running(&self.0);
-        if others < WORKERS - SPARE { step() } else { tokio::task::block_in_place(step) }
+        let others = self.running.fetch_add(1, Ordering::Relaxed);
+        let _running = Running(&self.running);
+        if others < self.unannounced_max { step() } else { tokio::task::block_in_place(step) }
     }
 }
 
@@ -46,11 +64,12 @@ mod tests {
 
     #[test]
     fn the_runtime_lives_while_every_step_blocks() {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).build().unwrap();
-        let steps = Arc::new(Steps::default());
+        let workers = workers();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).build().unwrap();
+        let steps = Arc::new(Steps::new(workers));
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let wait = Arc::new(std::sync::Mutex::new(wait));
-        let blocked = 2 * WORKERS;
+        let blocked = 2 * workers;
         runtime.block_on(async {
             let tasks: Vec<_> = (0..blocked)
                 .map(|_| {
@@ -77,6 +96,6 @@ mod tests {
                 task.await.unwrap();
             }
         });
-        assert_eq!(steps.0.load(Ordering::Relaxed), 0);
+        assert_eq!(steps.running.load(Ordering::Relaxed), 0);
     }
 }

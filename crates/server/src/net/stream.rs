@@ -1,7 +1,10 @@
 //! A connection's octets, in the clear or over TLS.
 
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use sessions::ChannelBinding;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,9 +35,11 @@ impl Stream {
             Stream::Plain(tcp) => loop {
                 tcp.readable().await?;
                 buffer.reserve(READ_BYTES);
-                match tcp.try_read_buf(buffer) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    result => return result,
+                // Unlike `try_read_buf` this notes that nothing is left when less came than there was room for: the next wait then
+                // begins without another look at the socket.
+                let mut read = pin!(tcp.read_buf(buffer));
+                if let Poll::Ready(result) = poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await {
+                    return result;
                 }
             },
             Stream::Tls(tls) => {

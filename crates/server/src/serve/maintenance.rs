@@ -18,10 +18,13 @@ const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// The pause beside an import when nothing waits: new mail comes fast.
 const IMPORT_PAUSE: Duration = Duration::from_millis(20);
 
+/// The thread's nice value beside sessions (setpriority(2)): about a tenth of a processor that others want too.
+const SHARED_NICE: i32 = 10;
+
 /// How much of the machine the thread takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// Half of the disk at most: sessions want it too.
+    /// Half of the disk at most, and what of the processors is left over: sessions want both too.
     Shared,
     /// All that it can get.
     Eager,
@@ -59,6 +62,10 @@ impl Maintenance {
 }
 
 fn work(store: &Store, stopped: &Receiver<()>, pace: Pace) {
+    if pace == Pace::Shared {
+        // On Linux a thread has a priority of its own. Only speed depends on it.
+        let _ = rustix::process::setpriority_process(None, SHARED_NICE);
+    }
     let clock = &store.env().clock;
     let idle_pause = match pace {
         Pace::Shared => IDLE_PAUSE,

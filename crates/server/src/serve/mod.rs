@@ -62,7 +62,7 @@ pub fn run(
     let users = Arc::new(Directory::open(env.clone(), &data)?);
     let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users) });
     prepare(&context)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(net::WORKERS).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(net::workers()).enable_all().build()?;
     let server = Server::new(env, store, &users, setup.config.clone())?;
     let result = runtime.block_on(serve(&server, setup, context, ready));
     // Whoever is still at work gets no more time; a step that holds a disk is let go on until the process ends.

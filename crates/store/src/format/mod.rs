@@ -1,3 +1,4 @@
-//! Where message bytes live.
+//! Where message bytes live outside the store's own log: foreign files, read by their rules.
 
 pub mod mbox;
+pub mod served;

@@ -1,7 +1,7 @@
 //! Mail from elsewhere: mbox files, Maildirs, and directories of them.
 //!
 //! Decisions:
-//! - Bare LF becomes CRLF, everything else stays as it is; what an mbox quotes is unquoted (see `mbox.rs`).
+//! - Bare LF becomes CRLF, everything else stays as it is; what an mbox quotes is unquoted (see [`crate::format::mbox`]).
 //! - Flags come from Maildir file names, and from Status, X-Status, X-Keywords and the Mozilla fields of an mbox; these fields
 //!   stay in the message, but for those that our own export put there.
 //! - The internal date is that of the `From ` line, else of the first Received field, else of the Date field; of a Maildir file its
@@ -11,11 +11,8 @@
 //!
 //! One thread reads and parses, the calling thread writes; messages are made durable in batches. Foreign files are only read.
 
-mod from_line;
 mod ledger;
 mod maildir;
-mod mbox;
-mod normal;
 mod pipeline;
 mod source;
 mod status;

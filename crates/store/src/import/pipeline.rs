@@ -10,17 +10,18 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use index::{NewEntry, Transaction};
-use model::{DateTime, EmailId, Error, ErrorKind, MailboxId, Result};
+use model::{DateTime, EmailId, ErrorKind, MailboxId, Result};
 use platform::{File, OpenMode};
 use sha2::{Digest, Sha256};
 
 use super::ledger::{self, Checksum, Known, Place};
 use super::maildir::{Maildir, MaildirFile};
-use super::mbox::MboxScanner;
-use super::normal::{Form, Normaliser};
 use super::source::{Kind, Source};
 use super::{ImportNote, ImportOptions, ImportProgress, ImportReport, status};
 use crate::account::flags_of;
+use crate::format::mbox::from_line;
+use crate::format::mbox::scan::{Message, MessageFlags, Reader, not_an_mbox};
+use crate::format::served::{self, Form};
 use crate::{Account, FlagNames, PendingMessage};
 
 /// Items that may wait between the two threads.
@@ -176,9 +177,7 @@ impl<'a> Opened<'a> {
     /// Whether the source is at `place` as it was, so that reading can go on behind it.
     fn agrees_with(&self, place: &Place) -> Result<bool> {
         match self {
-            Opened::Mbox(file) => {
-                Ok(place.agrees_with(&**file)? && MboxScanner::new(&**file, place.at)?.begins_as_mbox()?)
-            }
+            Opened::Mbox(file) => Ok(place.agrees_with(&**file)? && is_followed_by_mail(&**file, place.at)?),
             Opened::Maildir(maildir) => {
                 Ok(place.at <= maildir.files.len() as u64 && self.digest(place.at)? == place.digest)
             }
@@ -213,35 +212,34 @@ impl Reading<'_> {
     }
 
     fn read_mbox(&mut self, file: &dyn File, from: u64, sink: &mut Sink<'_>) -> Result<ControlFlow<()>> {
-        let mut scanner = MboxScanner::new(file, from)?;
-        let Some(junk) = scanner.skip_to_first()? else {
-            return Err(Error::new(ErrorKind::Invalid, "no mbox: there is no From line near its beginning"));
-        };
-        if !junk.is_empty() {
-            let what = format!("{} octets before the first From line are no message", junk.end - junk.start);
-            let note = self.note(&self.source.path, junk.start, what, true);
-            if sink(Item { at: junk.end, bytes_done: junk.end, found: Found::Note(note) })?.is_break() {
+        let mut reader = Reader::new(file, from)?;
+        let before = reader.preamble()?.ok_or_else(not_an_mbox)?;
+        if !before.is_empty() {
+            let what = format!("{} octets before the first From line are no message", before.end - before.start);
+            let note = self.note(&self.source.path, before.start, what, true);
+            if sink(Item { at: before.end, bytes_done: before.end, found: Found::Note(note) })?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
-        while let Some(extent) = scanner.next_extent()? {
-            let done = |found| Item { at: extent.next, bytes_done: extent.next, found };
-            if extent.blank_missing {
-                let note = self.note(&self.source.path, extent.next, "no empty line before this From line", false);
-                if sink(done(Found::Note(note)))?.is_break() {
+        while let Some(message) = reader.next_message()? {
+            let flags = message.flags;
+            if flags.has(MessageFlags::NO_BLANK_BEFORE) && !flags.has(MessageFlags::TEXT_BEFORE) {
+                let note = self.note(&self.source.path, message.start, "no empty line before this From line", false);
+                let item = Item { at: message.start, bytes_done: message.start, found: Found::Note(note) };
+                if sink(item)?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
             let draft = Draft {
                 file,
                 path: &self.source.path,
-                bytes: extent.bytes.clone(),
-                form: Form { convert: true, unquote: extent.quoted },
+                bytes: message.content(),
+                form: message.form(),
                 flags: None,
-                date: extent.date,
+                date: from_line_date(file, &message)?,
             };
             let found = self.prepare(draft)?;
-            if sink(done(found))?.is_break() {
+            if sink(Item { at: message.next, bytes_done: message.next, found })?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -322,7 +320,7 @@ impl Reading<'_> {
         let mut has_nul = false;
         let mut hash = self.known.is_some().then(Sha256::new);
         let mut writer = self.account.message_writer()?;
-        let written = for_pieces(file, bytes, form, &mut |piece| {
+        let written = served::read(file, bytes, form, &mut |piece| {
             has_nul |= memchr::memchr(0, piece).is_some();
             if let Some(hash) = &mut hash {
                 hash.update(piece);
@@ -344,28 +342,23 @@ impl Reading<'_> {
     }
 }
 
+/// Whether a message begins at `at`, or the file ends there: so does one that has only grown.
+fn is_followed_by_mail(file: &dyn File, at: u64) -> Result<bool> {
+    Ok(Reader::new(file, at)?.preamble()?.is_some_and(|text| text.is_empty()))
+}
+
+/// The date of a message's `From ` line.
+fn from_line_date(file: &dyn File, message: &Message) -> Result<Option<DateTime>> {
+    let mut line = Vec::new();
+    let end = message.header.min(message.start + from_line::LINE_BYTES_MAX as u64);
+    read_piece(file, message.start..end, &mut line)?;
+    Ok(from_line::parse_from_line(line.trim_ascii_end()))
+}
+
 /// Reads a range whole.
 fn read_piece(file: &dyn File, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
     out.resize(usize::try_from(range.end - range.start).unwrap_or(usize::MAX), 0);
     Ok(file.read_exact_at(out, range.start)?)
-}
-
-/// Gives a message piece by piece, as it is to be stored.
-fn for_pieces(file: &dyn File, bytes: Range<u64>, form: Form, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let mut normaliser = Normaliser::new(form);
-    let (mut raw, mut normal) = (Vec::new(), Vec::new());
-    let mut at = bytes.start;
-    while at < bytes.end {
-        let end = bytes.end.min(at + PIECE_BYTES);
-        read_piece(file, at..end, &mut raw)?;
-        normal.clear();
-        normaliser.push(&raw, &mut normal);
-        take(&normal)?;
-        at = end;
-    }
-    normal.clear();
-    normaliser.finish(&mut normal);
-    take(&normal)
 }
 
 /// Makes messages durable.

@@ -9,6 +9,7 @@ use platform::{Disk, Metadata, OpenMode};
 use super::ImportNote;
 use super::maildir;
 use crate::export::unescape;
+use crate::format::mbox::scan::Reader;
 
 /// One mbox or one Maildir.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ impl Finder<'_> {
             return Ok(metadata.is_file);
         }
         let file = self.disk.open(path, OpenMode::Read)?;
-        Ok(super::mbox::MboxScanner::new(&*file, 0)?.skip_to_first()?.is_some())
+        Ok(Reader::new(&*file, 0)?.preamble()?.is_some())
     }
 
     /// A Maildir and what lies below it, as Maildir++ (`.A.B`) or as plain directories.

@@ -56,6 +56,12 @@ pub trait Product {
     /// Where the mail of an account is.
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf>;
 
+    /// See [`Local::convert`].
+    fn convert(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        let _ = (site, user, mailbox, mbox);
+        Ok(None)
+    }
+
     /// The mbox file of a mailbox, when there is one.
     fn mbox(&self, site: &Site, user: &str, mailbox: &str) -> Option<PathBuf> {
         let _ = (site, user, mailbox);
@@ -262,6 +268,10 @@ impl Local for Daemon {
 
     fn mbox(&self, account: &Address, mailbox: &str) -> Option<PathBuf> {
         self.product.mbox(&self.site, &account.user, mailbox)
+    }
+
+    fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        self.product.convert(&self.site, &account.user, mailbox, mbox)
     }
 
     fn set_synced(&mut self, synced: bool) -> Result<bool> {

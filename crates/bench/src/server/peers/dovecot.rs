@@ -4,11 +4,12 @@
 //! default; logins are served by processes that stay ("high-performance mode" of Dovecot's manual, "Login processes").
 
 use super::daemon::{Product, Site};
+use super::doveadm;
 use super::package::Package;
 use crate::error::Result;
 use crate::server::mailyard::PASSWORD;
 use crate::server::tree::{Launch, write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What has to be installed.
 pub const PACKAGE: Package =
@@ -142,6 +143,10 @@ service imap-login {{
 
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf> {
         vec![site.mail().join(user)]
+    }
+
+    fn convert(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        if matches!(self, Dovecot::Mbox) { Ok(None) } else { doveadm::import(site, user, mailbox, mbox) }
     }
 
     fn mbox(&self, site: &Site, user: &str, mailbox: &str) -> Option<PathBuf> {

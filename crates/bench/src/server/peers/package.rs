@@ -16,7 +16,7 @@ pub struct Package {
     pub name: &'static str,
     /// The Debian packages that have to be named; the first one's version is the product's.
     pub debian: &'static [&'static str],
-    /// A program that is there when the product is.
+    /// A program that is there when the product is: an absolute path, or a name on the PATH for what Debian does not package.
     pub program: &'static str,
 }
 
@@ -27,7 +27,12 @@ pub struct Installed {
     pub tree: Option<PathBuf>,
     /// Package and version.
     pub version: String,
+    /// [`Package::program`], as the server sees it.
+    pub program: PathBuf,
 }
+
+/// In the text of UW-IMAP's programs: other products have an `imapd` as well.
+const UW: &[u8] = b"University of Washington";
 
 /// In an unpacked tree: one line a package, its name and version.
 pub const VERSIONS: &str = "VERSIONS";
@@ -38,8 +43,12 @@ const LAID_OVER: [&str; 2] = ["usr", "etc"];
 impl Package {
     /// Looks in the system, then among the unpacked ones.
     pub fn find(&self, unpacked: &Path) -> Result<Installed> {
+        let program = PathBuf::from(self.program);
+        if program.is_relative() {
+            return self.on_path();
+        }
         if Path::new(self.program).is_file() {
-            return Ok(Installed { tree: None, version: self.version_of_system() });
+            return Ok(Installed { tree: None, version: self.version_of_system(), program });
         }
         let tree = unpacked.join(self.name);
         let relative = self.program.trim_start_matches('/');
@@ -47,11 +56,26 @@ impl Package {
             return Err(Error::new(format!("not installed: {}", self.install())));
         };
         let tree = tree.canonicalize().doing(tree.display())?;
-        Ok(Installed { tree: Some(tree), version })
+        Ok(Installed { tree: Some(tree), version, program })
+    }
+
+    fn on_path(&self) -> Result<Installed> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found = std::env::split_paths(&path)
+            .map(|folder| folder.join(self.program))
+            .find(|program| std::fs::read(program).is_ok_and(|bytes| memchr::memmem::find(&bytes, UW).is_some()));
+        let program = found.ok_or_else(|| Error::new(format!("not installed: {}", self.install())))?;
+        Ok(Installed { tree: None, version: format!("{} {}", self.name, program.display()), program })
     }
 
     /// How one gets it.
     pub fn install(&self) -> String {
+        if self.debian.is_empty() {
+            return format!(
+                "Debian has no package of {}; its program {} has to be on the PATH",
+                self.name, self.program
+            );
+        }
         format!("apt-get install {}, or mailyard bench peers --unpack {}", self.debian.join(" "), self.name)
     }
 

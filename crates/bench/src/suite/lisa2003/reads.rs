@@ -95,7 +95,7 @@ pub(super) fn measure(run: &mut Run, oracle: &Oracle) -> Result<()> {
                 }
                 Ok(())
             })?;
-            if !found.is_empty() {
+            if found.len() > 1 {
                 run.recorder.note(NAME, "", compared(test.name(), &run.corpus.name, &mut found))?;
             }
             match test {

@@ -2,14 +2,15 @@
 
 use crate::error::{Doing, Error, Result};
 use crate::results::Verdict;
-use crate::wire::{Connection, quoted};
+use crate::suite::answers::{fetched_size, status_messages};
+use crate::wire::Connection;
 use std::io::{BufRead, BufReader, Seek, SeekFrom};
 
 /// Compares number and bytes of the messages in the mailboxes with those that were sent.
 pub fn verdict(connection: &mut Connection, mailboxes: &[String], sent: &[Vec<u8>]) -> Result<Verdict> {
     let (mut by_status, mut by_fetch, mut bytes) = (0, 0, 0);
     for mailbox in mailboxes {
-        let answer = connection.command(&format!("STATUS {} (MESSAGES)", quoted(mailbox)))?;
+        let answer = connection.command(&format!("STATUS {} (MESSAGES)", connection.mailbox(mailbox)))?;
         by_status += answer
             .kept
             .iter()
@@ -55,35 +56,10 @@ fn sizes(connection: &mut Connection, mailbox: &str) -> Result<(u64, u64)> {
     Ok((count, bytes))
 }
 
-/// RFC 9051 §7.3.4 (STATUS response).
-fn status_messages(line: &str) -> Option<u64> {
-    let items = line.strip_prefix("* STATUS ")?.rsplit_once('(')?.1.trim_end_matches([')', ' ']);
-    let mut words = items.split(' ').skip_while(|word| !word.eq_ignore_ascii_case("MESSAGES"));
-    words.nth(1)?.parse().ok()
-}
-
-/// RFC 9051 §7.5.2 (FETCH response), RFC822.SIZE.
-fn fetched_size(line: &str) -> Option<u64> {
-    let (_, items) = line.strip_prefix("* ")?.split_once(" FETCH (")?;
-    let (_, rest) = items.split_once("RFC822.SIZE ")?;
-    rest.split([' ', ')']).next()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{compare, fetched_size, status_messages};
+    use super::compare;
     use crate::results::Verdict;
-
-    #[test]
-    fn answers() {
-        assert_eq!(status_messages("* STATUS bench-1 (MESSAGES 27)"), Some(27));
-        assert_eq!(status_messages("* STATUS \"(a\" (UIDNEXT 3 MESSAGES 2 )"), Some(2));
-        assert_eq!(status_messages("* STATUS bench-1 (UIDNEXT 3)"), None);
-        assert_eq!(fetched_size("* 3 FETCH (RFC822.SIZE 44)"), Some(44));
-        assert_eq!(fetched_size("* 3 FETCH (FLAGS (\\Seen) RFC822.SIZE 7 UID 9)"), Some(7));
-        assert_eq!(fetched_size("* 3 FETCH (FLAGS ())"), None);
-        assert_eq!(fetched_size("B OK done"), None);
-    }
 
     #[test]
     fn a_lost_message_is_wrong() {

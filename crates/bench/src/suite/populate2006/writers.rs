@@ -1,7 +1,7 @@
 //! The connections that append: everything is put together before, then written and answered.
 
 use crate::error::{Error, Result};
-use crate::wire::{Address, Capabilities, Connection, TAG, quoted};
+use crate::wire::{Address, Capabilities, Connection, TAG};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -35,9 +35,9 @@ pub struct Job {
 }
 
 impl Job {
-    /// Puts the commands together.
+    /// Puts the commands together; `mailbox` is quoted as on the wire.
     pub fn new(form: Form, mailbox: &str, messages: &[&[u8]]) -> Job {
-        let head = format!("{TAG} APPEND {}", quoted(mailbox));
+        let head = format!("{TAG} APPEND {mailbox}");
         let commands = match form {
             Form::Asked => messages
                 .iter()
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn forms_on_the_wire() {
-        let parts = |form| Job::new(form, "bench-1", &[b"ab", b"c"]).commands;
+        let parts = |form| Job::new(form, "\"bench-1\"", &[b"ab", b"c"]).commands;
         let bytes = |text: &str| text.as_bytes().to_vec();
         let asked = [
             vec![bytes("B APPEND \"bench-1\" {2}\r\n"), bytes("ab\r\n")],
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(parts(Form::Asked), asked);
         assert_eq!(parts(Form::NotAsked)[1], [bytes("B APPEND \"bench-1\" {1+}\r\nc\r\n")]);
         assert_eq!(parts(Form::Multi), [[bytes("B APPEND \"bench-1\" {2+}\r\nab {1+}\r\nc\r\n")]]);
-        assert!(Job::new(Form::Multi, "bench-1", &[]).commands.is_empty());
+        assert!(Job::new(Form::Multi, "\"bench-1\"", &[]).commands.is_empty());
     }
 
     #[test]

@@ -1,19 +1,57 @@
-//! Foreign line ends and quoting on their way in: bare LF becomes CRLF, `>From ` loses one `>` (mboxrd).
+//! The bytes of a message as IMAP serves them, from those of a foreign file: bare LF becomes CRLF, `>From ` loses one `>` (mboxrd).
 //!
-//! Everything else stays as it is: CRLF, a CR alone, NULs, octets above 127. The result does not depend on how the input was cut.
+//! Everything else stays as it is: CRLF, a CR alone, NULs, octets above 127. The result does not depend on how the input was cut, nor on
+//! anything but the input: the same bytes are served the same for ever.
+
+use std::ops::Range;
+
+use model::Result;
+use platform::File;
+
+/// Octets that are read at a time.
+const PIECE_BYTES: u64 = 256 << 10;
 
 /// How a message is written in a foreign file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub struct Form {
     /// Whether bare LFs stand for CRLF.
-    pub(super) convert: bool,
+    pub convert: bool,
     /// Whether lines of `>…>From ` lose one `>`.
-    pub(super) unquote: bool,
+    pub unquote: bool,
+}
+
+/// Gives the octets of a message at `range` of `file`, in `form`, piece by piece as they are served. Memory: two pieces.
+pub fn read(file: &dyn File, range: Range<u64>, form: Form, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut normaliser = Normaliser::new(form);
+    let (mut raw, mut served) = (Vec::new(), Vec::new());
+    let mut at = range.start;
+    while at < range.end {
+        let end = range.end.min(at.saturating_add(PIECE_BYTES));
+        raw.resize((end - at) as usize, 0);
+        file.read_exact_at(&mut raw, at)?;
+        served.clear();
+        normaliser.push(&raw, &mut served);
+        take(&served)?;
+        at = end;
+    }
+    served.clear();
+    normaliser.finish(&mut served);
+    take(&served)
+}
+
+/// How many octets [`read`] gives: what RFC822.SIZE says (RFC 9051 §2.3.4).
+pub fn size(file: &dyn File, range: Range<u64>, form: Form) -> Result<u64> {
+    let mut size = 0;
+    read(file, range, form, &mut |piece| {
+        size += piece.len() as u64;
+        Ok(())
+    })?;
+    Ok(size)
 }
 
 /// Streams message bytes from a file with foreign line ends.
 #[derive(Debug)]
-pub(super) struct Normaliser {
+pub struct Normaliser {
     form: Form,
     /// The last octet was a CR.
     after_cr: bool,
@@ -32,12 +70,12 @@ struct Held {
 
 impl Normaliser {
     /// At the start of a message.
-    pub(super) fn new(form: Form) -> Self {
+    pub fn new(form: Form) -> Self {
         Normaliser { form, after_cr: false, held: Some(Held::default()) }
     }
 
     /// Takes the next octets and appends what they become to `out`.
-    pub(super) fn push(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
+    pub fn push(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
         while !input.is_empty() {
             if let Some(held) = self.held {
                 input = self.push_held(held, input, out);
@@ -59,7 +97,7 @@ impl Normaliser {
     }
 
     /// The message ends.
-    pub(super) fn finish(mut self, out: &mut Vec<u8>) {
+    pub fn finish(mut self, out: &mut Vec<u8>) {
         if let Some(held) = self.held.take() {
             write_held(held, held.marks, out);
         }
@@ -67,7 +105,7 @@ impl Normaliser {
 
     /// Looks at octets while the line may still be quoted; returns what is left of the input.
     fn push_held<'a>(&mut self, mut held: Held, input: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
-        const FROM: &[u8] = super::from_line::PREFIX;
+        const FROM: &[u8] = super::mbox::from_line::PREFIX;
         if !self.form.unquote {
             self.held = None;
             return input;
@@ -95,7 +133,7 @@ impl Normaliser {
 
 fn write_held(held: Held, marks: u64, out: &mut Vec<u8>) {
     out.extend((0..marks).map(|_| b'>'));
-    out.extend_from_slice(super::from_line::PREFIX.get(..held.matched).unwrap_or_default());
+    out.extend_from_slice(super::mbox::from_line::PREFIX.get(..held.matched).unwrap_or_default());
 }
 
 #[cfg(test)]
@@ -125,6 +163,23 @@ mod tests {
             assert_eq!(normal(&[input], true), expected, "{input:?}");
         }
         assert_eq!(normal(&[b">From a\n"], false), b">From a\r\n");
+    }
+
+    #[test]
+    fn longer_than_a_piece() {
+        let text = b"a\n>From b\n".repeat(PIECE_BYTES as usize / 8);
+        let disk = platform::sim::SimEnv::new(1).env().disk;
+        let file = disk.open(std::path::Path::new("/x"), platform::OpenMode::Create).unwrap();
+        file.write_at(&text, 0).unwrap();
+        let form = Form { convert: true, unquote: true };
+        let (range, mut out) = (2..text.len() as u64 - 1, Vec::new());
+        read(&*file, range.clone(), form, &mut |piece| {
+            out.extend_from_slice(piece);
+            Ok(())
+        })
+        .unwrap();
+        assert!(out == normal(&[&text[2..text.len() - 1]], true));
+        assert_eq!(size(&*file, range, form).unwrap(), out.len() as u64);
     }
 
     proptest::proptest! {
