@@ -44,7 +44,7 @@ fn sample() -> &'static Sample {
 fn make_sample() -> Sample {
     let sim = SimEnv::new(1);
     sim.disk.create_dir_all_durable(Path::new("/mail")).expect("an empty disk has room");
-    let log = Log::open(&sim.env(), Path::new(DIR), options(), None).expect("a new account opens");
+    let log = Log::open(&sim.env(), Path::new(DIR), options(), None, None).expect("a new account opens");
     let mut messages = BTreeMap::new();
     let names = ["INBOX", "Größe/Maß"].map(|name| MailboxName::new(name).expect("a good name"));
     let boxes: Vec<_> = log
@@ -106,7 +106,7 @@ fn damaged(data: &[u8], part: &str) -> Option<Arc<Log>> {
         let file = sim.disk.open(path, OpenMode::CreateNew).expect("room");
         file.write_at(bytes, 0).expect("room");
     }
-    let log = Log::open(&sim.env(), Path::new(DIR), options(), None).ok()?;
+    let log = Log::open(&sim.env(), Path::new(DIR), options(), None, None).ok()?;
     let state = log.state();
     let mut reader = log.reader();
     for mailbox in state.mailboxes() {

@@ -82,7 +82,7 @@ fn stream_headers(log: &Arc<Log>, reader: &mut Reader) -> u64 {
 fn one_by_one(dir: &Path, prefill: u64) {
     const COMMITS: u32 = 300;
     let options = Options { preallocate_bytes_min: prefill, ..Options::default() };
-    let log = Log::open(&Env::real(), dir, options, None).unwrap();
+    let log = Log::open(&Env::real(), dir, options, None, None).unwrap();
     let inbox = log.commit(|tx| tx.create_mailbox(&MailboxName::inbox(), &[])).unwrap();
     let start = Instant::now();
     for n in 0..COMMITS {
@@ -116,7 +116,7 @@ fn main() {
     let level = args.get(4).map_or(Options::default().body_level, |level| level.parse().unwrap());
     let options = Options { body_level: level, retention_seconds: 0, ..Options::default() };
     let env = Env::real();
-    let open = || Log::open(&env, &dir, options.clone(), None).unwrap();
+    let open = || Log::open(&env, &dir, options.clone(), None, None).unwrap();
     let log = open();
     let inbox = log.commit(|tx| tx.create_mailbox(&MailboxName::inbox(), &[])).unwrap();
 

@@ -1,5 +1,7 @@
 //! Blobs derived from messages (structure, envelope, preview): kept beside each segment, made on the spot otherwise.
 //!
+//! Those of foreign messages are not kept: they are made when somebody asks.
+//!
 //! A cache file is never needed: a missing, damaged or outdated one costs time only. It is therefore written without a
 //! sync. Byte table: `docs/format-index.md`.
 
@@ -201,7 +203,8 @@ impl Log {
     pub(crate) fn build_cache(self: &Arc<Self>) -> Result<Option<u64>> {
         let Some(derive) = self.derive.clone() else { return Ok(None) };
         let layout = self.layout();
-        let Some(segment) = layout.segments.iter().find(|segment| self.cache_of(segment).is_none()) else {
+        let mut segments = layout.segments.iter().filter(|segment| segment.trailer.rows > 0);
+        let Some(segment) = segments.find(|segment| self.cache_of(segment).is_none()) else {
             return Ok(None);
         };
         self.env.disk.create_dir_all_durable(&self.dir.join(INDEX_DIR))?;

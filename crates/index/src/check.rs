@@ -156,6 +156,7 @@ fn compare(state: &State, replayed: &State, index_dir: &Path, report: &mut Check
     let is_same_account = state.names == replayed.names
         && state.subscriptions == replayed.subscriptions
         && state.annotations == replayed.annotations
+        && state.foreign.used().eq(replayed.foreign.used())
         && state.modseq == replayed.modseq
         && state.email_id_next == replayed.email_id_next
         && state.mailbox_id_next == replayed.mailbox_id_next;
@@ -175,8 +176,9 @@ fn check_references(state: &State, layout: &Layout, dir: &Path, report: &mut Che
     for mailbox in state.mailboxes() {
         for (_, row) in mailbox.all_rows() {
             let in_tail = layout.tails.iter().any(|tail| tail.find(row.email_id).is_some());
-            let mut found = in_tail;
-            for segment in layout.segments.iter().filter(|segment| !in_tail && segment.may_have(row.email_id)) {
+            let known = in_tail || state.foreign.has(row.email_id);
+            let mut found = known;
+            for segment in layout.segments.iter().filter(|segment| !known && segment.may_have(row.email_id)) {
                 found |= segment.row_number(row.email_id)?.is_some();
             }
             if !found {

@@ -4,6 +4,7 @@
 //! A record is dropped only when the states (the newest and the durable one) show that it says nothing any more:
 //! - an entry that is neither there nor can be brought back: its expunge record stays, and its UID and modseq in a counter;
 //! - flags of an entry that a later record set again;
+//! - a foreign message that no entry has any more;
 //! - annotations and \Recent floors that are no longer so.
 //!
 //! Records about mailboxes and expunges always stay: they are small, and numbers are never reused because of them.
@@ -35,9 +36,15 @@ pub struct Space {
     pub dead_bytes: u64,
 }
 
+/// What the records of one foreign message and its entry take in a segment, about: they are there twice.
+const FOREIGN_RECORD_BYTES: u64 = 32;
+
 /// Octets of a segment's messages that nobody needs.
 fn dead_bytes(segment: &Segment, live: &Live) -> Result<u64> {
     let trailer = &segment.trailer;
+    if trailer.rows == 0 {
+        return Ok(0);
+    }
     let positions = live.positions(trailer.first_id, u64::from(trailer.ids));
     let rows = segment.rows()?;
     let needed = rows.iter().flatten().filter(|row| is_needed(row, trailer.first_id, &positions));
@@ -122,9 +129,14 @@ impl Log {
         Ok(space)
     }
 
-    /// How much of a segment's messages nobody needs, percent of their bytes.
+    /// How much of a segment nobody needs, percent of the bytes of its messages and of the records of foreign ones.
     fn dead_percent(&self, segment: &Segment, live: &Live) -> Result<u64> {
-        Ok((dead_bytes(segment, live)? * 100).checked_div(segment.trailer.message_bytes).unwrap_or(0))
+        let trailer = &segment.trailer;
+        let alive = live.foreign_count(trailer.first_id, trailer.first_id + u64::from(trailer.ids));
+        let foreign = u64::from(trailer.foreign);
+        let dead = dead_bytes(segment, live)? + foreign.saturating_sub(alive) * FOREIGN_RECORD_BYTES;
+        let all = trailer.message_bytes + foreign * FOREIGN_RECORD_BYTES;
+        Ok((dead * 100).checked_div(all).unwrap_or(0))
     }
 
     fn rewrite(&self, group: &[Arc<Segment>], live: &Live) -> Result<Segment> {
@@ -133,16 +145,16 @@ impl Log {
         };
         let first_id = first.trailer.first_id;
         let end_id = last.trailer.first_id + u64::from(last.trailer.ids);
-        let positions = live.positions(first_id, end_id - first_id);
         let mut messages: Vec<(usize, SegmentRow)> = Vec::new();
         let mut events = Vec::new();
+        let mut foreign = 0;
         for (n, segment) in group.iter().enumerate() {
             for row in segment.rows()? {
                 messages.push((n, row?));
             }
             let last_frame = last.trailer.last_frame;
             segment.events(&mut |frame, old| {
-                let kept = keep(&frame, old, live);
+                let kept = keep(&frame, old, live, &mut foreign);
                 // The last mark stays: it has the modseq that the next transaction follows.
                 if !kept.is_empty() || frame.number == last_frame {
                     put_frame(&mut events, &frame, &kept);
@@ -150,6 +162,7 @@ impl Log {
                 Ok(())
             })?;
         }
+        let positions = if messages.is_empty() { Vec::new() } else { live.positions(first_id, end_id - first_id) };
         let id = |message: &(usize, SegmentRow)| -> EmailId { message.1.email_id };
         let messages = in_order(messages, id, first_id, &positions);
         let incoming: Vec<Incoming> = messages.iter().map(|(_, row)| Incoming::from(row)).collect();
@@ -161,6 +174,7 @@ impl Log {
             ids: (first_id, end_id),
             messages: &incoming,
             events: &events,
+            foreign,
             body_level: self.options.body_level,
         };
         // One block of each column of each old segment: they are in the new order already, but for messages that moved.
@@ -182,8 +196,9 @@ fn is_needed(row: &SegmentRow, first_id: u64, positions: &[Option<crate::live::P
     index.and_then(|index| positions.get(index)).is_some_and(Option::is_some)
 }
 
-/// The records of a frame that still say something, written; counters stand for those that do not.
-fn keep(frame: &Frame, events: Vec<Event>, live: &Live) -> Vec<u8> {
+/// The records of a frame that still say something, written; counters stand for those that do not. Adds to `foreign` the foreign
+/// messages among them.
+fn keep(frame: &Frame, events: Vec<Event>, live: &Live, foreign: &mut u32) -> Vec<u8> {
     let mut out = Vec::new();
     for event in events {
         match event {
@@ -211,6 +226,13 @@ fn keep(frame: &Frame, events: Vec<Event>, live: &Live) -> Vec<u8> {
                 }
                 if !kept.is_empty() {
                     Event::FlagsSet { mailbox, flags, uids: kept }.write(&mut out, frame.time);
+                }
+            }
+            Event::ForeignMessages { mut messages } => {
+                messages.retain(|(id, _)| live.has_foreign(*id));
+                *foreign += messages.len() as u32;
+                if !messages.is_empty() {
+                    Event::ForeignMessages { messages }.write(&mut out, frame.time);
                 }
             }
             Event::RecentFloor { mailbox, uid } if !live.has_recent_floor(mailbox, uid) => {}

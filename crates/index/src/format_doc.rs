@@ -103,6 +103,7 @@ fn segment_structures() {
         message_bytes: 40,
         events_copy: span(50),
         rows_copy_at: 60,
+        foreign: 70,
     };
     let fields = [
         ("magic", SEGMENT_MAGIC),
@@ -121,6 +122,7 @@ fn segment_structures() {
         ("message_bytes", 40),
         ("events_copy", 50),
         ("rows_copy_at", 60),
+        ("foreign", 70),
     ];
     hold(&document, "## Segment trailer", &trailer.write(), TRAILER_BYTES, &fields);
     assert_eq!(Trailer::read(&trailer.write()), Some(trailer));
@@ -162,10 +164,15 @@ fn segment_structures() {
 #[test]
 fn index_structures() {
     let document = document("format-index.md");
-    let rows = table(&document, "## Chunk", "column");
-    let written: Vec<(&str, usize)> = rows.iter().map(|row| (row[0].as_str(), row[1].parse().unwrap())).collect();
-    assert_eq!(written, crate::state::COLUMNS);
-    assert_eq!(written.iter().map(|column| column.1).sum::<usize>(), crate::state::ROW_BYTES);
+    let columns = |heading| -> Vec<(String, usize, bool)> {
+        let rows = table(&document, heading, "column");
+        rows.iter().map(|row| (row[0].clone(), row[1].parse().unwrap(), row[2] == "yes")).collect()
+    };
+    let of = |specs: &[crate::state::Spec]| -> Vec<(String, usize, bool)> {
+        specs.iter().map(|spec| (spec.name.to_owned(), spec.bytes, spec.rises)).collect()
+    };
+    assert_eq!(columns("## Chunk"), of(&crate::state::COLUMNS));
+    assert_eq!(columns("## Foreign block"), of(&crate::state::FOREIGN_COLUMNS));
 
     let state = crate::state::State {
         frame: 1,

@@ -80,6 +80,16 @@ impl Live {
             || self.restorable.iter().any(|rows| rows.get(&(id, uid)).is_some_and(|modseq| fits(*modseq)))
     }
 
+    /// Whether an entry has this foreign message.
+    pub(crate) fn has_foreign(&self, id: EmailId) -> bool {
+        self.states.iter().any(|state| state.foreign.has(id))
+    }
+
+    /// How many foreign messages with ids of `first..end` have an entry.
+    pub(crate) fn foreign_count(&self, first: u64, end: u64) -> u64 {
+        self.states.iter().map(|state| state.foreign.count(first, end)).max().unwrap_or(0)
+    }
+
     /// Whether a mailbox's annotation or the account's has this value.
     pub(crate) fn has_annotation(&self, id: Option<MailboxId>, key: &str, value: &[u8]) -> bool {
         match id {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use model::{Error, ErrorKind, Result};
 use platform::{Env, LockGuard};
 
+use crate::foreign::Foreign;
 use crate::layout::Layout;
 use crate::message::MessageWriter;
 use crate::options::Options;
@@ -37,6 +38,7 @@ pub struct Log {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) derive: Option<Arc<dyn Derive>>,
+    pub(crate) foreign: Option<Arc<dyn Foreign>>,
     head: Mutex<Head>,
     settled: Condvar,
     writer: Mutex<TailWriter>,
@@ -127,8 +129,15 @@ pub(crate) struct Opened {
 }
 
 impl Log {
-    /// Opens the account in `dir`, which is created when it is missing. `InUse` when another process has it open.
-    pub fn open(env: &Env, dir: &Path, options: Options, derive: Option<Arc<dyn Derive>>) -> Result<Arc<Log>> {
+    /// Opens the account in `dir`, which is created when it is missing. `foreign` gives the bytes of messages that lie elsewhere,
+    /// if the account has such. `InUse` when another process has it open.
+    pub fn open(
+        env: &Env,
+        dir: &Path,
+        options: Options,
+        derive: Option<Arc<dyn Derive>>,
+        foreign: Option<Arc<dyn Foreign>>,
+    ) -> Result<Arc<Log>> {
         let opened = crate::recover::open(env, dir, &options)?;
         // A tail that ends in damage stays as it is; the next frame begins another one.
         let is_whole = |tail: &Arc<crate::tail::Tail>| tail.last_frame() == opened.state.frame;
@@ -141,6 +150,7 @@ impl Log {
             dir: dir.to_owned(),
             options,
             derive,
+            foreign,
             published: RwLock::new(Arc::new(state.clone())),
             head: Mutex::new(Head {
                 state,

@@ -1,6 +1,8 @@
 //! Reading messages: where a message lies, its header, parts of it, and what was derived from it.
 //!
-//! Invariant: every byte that is given out was verified against a checksum, that of its block (segments) or that of the
+//! The bytes of a foreign message come from whoever serves its file ([`Foreign`]), and only their number is verified here.
+//!
+//! Invariant: every other byte that is given out was verified against a checksum, that of its block (segments) or that of the
 //! whole message (tails; a message that was verified once by this reader is not verified again).
 
 use std::ops::Range;
@@ -11,11 +13,13 @@ use std::sync::atomic::Ordering;
 use model::{EmailId, Error, ErrorKind, Result};
 use platform::File;
 
+use crate::foreign::{self, Foreign, ForeignMessage};
 use crate::layout::Layout;
 use crate::log::Log;
 use crate::segment::Segment;
 use crate::segment::column::{ColumnSpan, corrupt};
 use crate::segment::format::{ROW_BYTES, SegmentRow};
+use crate::state::State;
 use crate::tail::{Tail, TailMessage, is_message_whole};
 
 /// Messages in a tail up to this size are read and verified at once.
@@ -54,6 +58,8 @@ pub(crate) struct Finder {
     layout: Arc<Layout>,
     layout_version: u64,
     pages: Pages,
+    /// The state as of the last look for a foreign message, in an account that may have such.
+    state: Option<Arc<State>>,
 }
 
 /// The cells of the id table and the rows that were read last.
@@ -112,6 +118,8 @@ pub(crate) enum Place<'f> {
     Tail(Arc<Tail>, TailMessage),
     /// The row, and its number.
     Segment(&'f Arc<Segment>, SegmentRow, u32),
+    /// Whoever serves its file knows.
+    Foreign(ForeignMessage),
 }
 
 impl Place<'_> {
@@ -119,6 +127,7 @@ impl Place<'_> {
         match self {
             Place::Tail(_, message) => MessageInfo { len: message.len, header_len: message.header_len },
             Place::Segment(_, row, _) => MessageInfo { len: row.len, header_len: row.header_len },
+            Place::Foreign(message) => MessageInfo { len: message.octets, header_len: message.header_octets },
         }
     }
 }
@@ -239,6 +248,9 @@ fn segment_header<'b>(
 impl Pages {
     /// The row of a message in a segment. A damaged id table is made up for by looking through the rows.
     fn row(&mut self, segment: &Arc<Segment>, id: EmailId) -> Result<Option<(SegmentRow, u32)>> {
+        if segment.trailer.rows == 0 {
+            return Ok(None);
+        }
         let index = (id.0 - segment.trailer.first_id) as u32;
         let page = &mut self.ids;
         if !is_same(&page.segment, segment)
@@ -287,11 +299,25 @@ impl Pages {
 impl Finder {
     fn new(log: Arc<Log>) -> Self {
         let layout_version = log.layout_version.load(Ordering::Acquire);
-        Finder { layout: log.layout(), layout_version, log, pages: Pages::default() }
+        Finder { layout: log.layout(), layout_version, log, pages: Pages::default(), state: None }
+    }
+
+    /// What is known of a foreign message. One that was expunged since the last look may still be known; that its bytes are gone
+    /// is for whoever has the file to say.
+    fn foreign(&mut self, id: EmailId) -> Option<ForeignMessage> {
+        if let Some(message) = self.state.as_ref().and_then(|state| state.foreign(id)) {
+            return Some(message);
+        }
+        self.state.insert(self.log.state()).foreign(id)
     }
 
     /// Where a message is; `Expunged` when it is nowhere.
     pub(crate) fn place(&mut self, id: EmailId) -> Result<Place<'_>> {
+        if self.log.foreign.is_some()
+            && let Some(message) = self.foreign(id)
+        {
+            return Ok(Place::Foreign(message));
+        }
         // The version first: the layout that is read after it is not older.
         let version = self.log.layout_version.load(Ordering::Acquire);
         if version != self.layout_version {
@@ -310,6 +336,9 @@ impl Finder {
             if let Some(message) = tail.find(id) {
                 return Ok(Place::Tail(Arc::clone(tail), message));
             }
+        }
+        if let Some(message) = self.log.state().foreign(id) {
+            return Ok(Place::Foreign(message));
         }
         let kind = if self.log.is_damaged { ErrorKind::Corrupt } else { ErrorKind::Expunged };
         Err(Error::new(kind, format!("the message {id} is no longer there")))
@@ -343,6 +372,10 @@ impl Reader {
                 segment_header(segment, &row, &mut self.heads, &mut self.bodies, &mut self.scratch)
             }
             Place::Tail(tail, message) => self.tail_header(&tail, &message, id),
+            Place::Foreign(message) => {
+                foreign::header(foreign_of(&self.log)?, id, &message, &mut self.scratch)?;
+                Ok(&self.scratch)
+            }
         }
     }
 
@@ -391,6 +424,7 @@ impl Reader {
                 stream_message(segment, &row, range, &mut self.heads, &mut self.bodies, sink)
             }
             Place::Tail(tail, message) => self.tail_range(&tail, &message, id, range, sink),
+            Place::Foreign(message) => foreign::stream(foreign_of(&self.log)?, id, &message, range, sink),
         }
     }
 
@@ -432,6 +466,12 @@ impl Reader {
         })?;
         Ok(bytes)
     }
+}
+
+/// Whoever has the bytes of foreign messages.
+fn foreign_of(log: &Log) -> Result<&dyn Foreign> {
+    let nobody = || Error::new(ErrorKind::Invalid, "the account was opened without the files of its messages");
+    log.foreign.as_deref().ok_or_else(nobody)
 }
 
 fn damaged_message(path: &Path, at: u64, id: EmailId) -> Error {

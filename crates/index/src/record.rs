@@ -5,6 +5,7 @@
 
 use model::{DateTime, EmailId, Flags, Keyword, MailboxId, MailboxName, Uid, UidSet};
 
+use crate::ForeignMessage;
 use crate::codec::{Input, put_bytes, put_signed, put_varint, put_varint_wide};
 
 /// An entry as a record has it; its modseq is that of its frame.
@@ -95,10 +96,16 @@ pub(crate) enum Event {
         uidnext: u64,
         highest_modseq: u64,
     },
+    /// Messages whose bytes lie elsewhere; ids rise strictly.
+    ForeignMessages {
+        messages: Vec<(EmailId, ForeignMessage)>,
+    },
 }
 
+const MESSAGE_KIND: u8 = 9;
+
 /// The kinds on disk, with their names in `docs/format-log.md`. A number never changes its meaning.
-pub(crate) const KINDS: [(u8, &str); 17] = [
+pub(crate) const KINDS: [(u8, &str); 18] = [
     (1, "mailbox created"),
     (2, "mailbox renamed"),
     (3, "mailbox deleted"),
@@ -107,7 +114,7 @@ pub(crate) const KINDS: [(u8, &str); 17] = [
     (6, "subscribed"),
     (7, "unsubscribed"),
     (8, "keyword added"),
-    (9, "message"),
+    (MESSAGE_KIND, "message"),
     (10, "entries"),
     (11, "flags set"),
     (12, "expunged"),
@@ -116,6 +123,7 @@ pub(crate) const KINDS: [(u8, &str); 17] = [
     (15, "mailbox annotated"),
     (16, "account annotated"),
     (17, "mailbox counters"),
+    (18, "foreign messages"),
 ];
 
 /// Why bytes are no event.
@@ -189,6 +197,50 @@ fn rows(input: &mut Input<'_>, time: i64) -> Option<Vec<NewRow>> {
     Some(rows)
 }
 
+/// Column by column: sealed segments compress what is alike when it stands together.
+fn put_foreign(out: &mut Vec<u8>, messages: &[(EmailId, ForeignMessage)]) {
+    put_varint(out, messages.len() as u64);
+    let mut before = 0;
+    for (id, _) in messages {
+        put_varint(out, id.0.wrapping_sub(before));
+        before = id.0;
+    }
+    for (_, message) in messages {
+        put_varint(out, u64::from(message.octets));
+    }
+    for (_, message) in messages {
+        put_varint(out, u64::from(message.header_octets));
+    }
+    for (_, message) in messages {
+        out.extend_from_slice(&message.digest.to_le_bytes());
+    }
+}
+
+fn foreign(input: &mut Input<'_>) -> Option<Vec<(EmailId, ForeignMessage)>> {
+    let count = usize::try_from(input.varint()?).ok()?;
+    // A message has 11 bytes at least: a count that cannot be true asks for no memory.
+    if count > input.0.len() / 11 {
+        return None;
+    }
+    let mut messages = Vec::with_capacity(count);
+    let mut id = 0u64;
+    for n in 0..count {
+        let distance = input.varint()?;
+        id = id.checked_add(distance).filter(|_| n == 0 || distance > 0)?;
+        messages.push((EmailId(id), ForeignMessage { octets: 0, header_octets: 0, digest: 0 }));
+    }
+    for (_, message) in &mut messages {
+        message.octets = input.varint32()?;
+    }
+    for (_, message) in &mut messages {
+        message.header_octets = input.varint32().filter(|header| *header <= message.octets)?;
+    }
+    for (_, message) in &mut messages {
+        message.digest = input.u64()?;
+    }
+    Some(messages)
+}
+
 fn put_value(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
     put_bytes(out, key.as_bytes());
     out.push(u8::from(value.is_some()));
@@ -225,7 +277,7 @@ impl Event {
             Event::Subscribed { .. } => 6,
             Event::Unsubscribed { .. } => 7,
             Event::KeywordAdded { .. } => 8,
-            Event::Message { .. } => 9,
+            Event::Message { .. } => MESSAGE_KIND,
             Event::Entries { .. } => 10,
             Event::FlagsSet { .. } => 11,
             Event::Expunged { .. } => 12,
@@ -234,6 +286,7 @@ impl Event {
             Event::MailboxAnnotated { .. } => 15,
             Event::AccountAnnotated { .. } => 16,
             Event::MailboxCounters { .. } => 17,
+            Event::ForeignMessages { .. } => 18,
         }
     }
 
@@ -300,6 +353,7 @@ impl Event {
                 put_varint(out, *uidnext);
                 put_varint(out, *highest_modseq);
             }
+            Event::ForeignMessages { messages } => put_foreign(out, messages),
         }
     }
 
@@ -328,7 +382,7 @@ impl Event {
             6 => Event::Subscribed { name: mailbox_name(input)? },
             7 => Event::Unsubscribed { name: mailbox_name(input)? },
             8 => Event::KeywordAdded { mailbox: mailbox_id(input)?, keyword: Keyword::new(input.text()?).ok()? },
-            9 => {
+            MESSAGE_KIND => {
                 let (email_id, len) = (EmailId(input.varint()?), input.varint32()?);
                 let header_len = input.varint32().filter(|header| *header <= len)?;
                 Event::Message { email_id, len, header_len, crc: input.u32()? }
@@ -355,6 +409,7 @@ impl Event {
                 uidnext: input.varint().filter(|uid| *uid > 0 && *uid <= 1 << 32)?,
                 highest_modseq: input.varint()?,
             },
+            18 => Event::ForeignMessages { messages: foreign(input)? },
             _ => return None,
         })
     }
@@ -365,6 +420,24 @@ impl Event {
         let mut events = Vec::new();
         while !input.is_empty() {
             events.push(Event::read(&mut input, time)?);
+        }
+        Ok(events)
+    }
+
+    /// Reads only the messages among the events of a frame; the others may be long and are not looked into.
+    pub(crate) fn read_messages(bytes: &[u8], time: i64) -> Result<Vec<Event>, BadEvent> {
+        let mut input = Input(bytes);
+        let mut events = Vec::new();
+        while let Some(&kind) = input.0.first() {
+            if kind == MESSAGE_KIND {
+                events.push(Event::read(&mut input, time)?);
+                continue;
+            }
+            if !KINDS.iter().any(|known| known.0 == kind) {
+                return Err(BadEvent::UnknownKind(kind));
+            }
+            input.u8();
+            input.bytes().ok_or(BadEvent::Malformed)?;
         }
         Ok(events)
     }
@@ -438,7 +511,18 @@ mod tests {
             (id(), 1u64..=1 << 32, any::<u64>()).prop_map(|(mailbox, uidnext, highest_modseq)| {
                 Event::MailboxCounters { mailbox, uidnext, highest_modseq }
             }),
+            foreign_messages().prop_map(|messages| Event::ForeignMessages { messages }),
         ]
+    }
+
+    fn foreign_messages() -> impl Strategy<Value = Vec<(EmailId, ForeignMessage)>> {
+        let message = (any::<u32>(), any::<u32>(), any::<u64>()).prop_map(|(octets, header, digest)| ForeignMessage {
+            octets,
+            header_octets: header.min(octets),
+            digest,
+        });
+        proptest::collection::btree_map(any::<u64>().prop_map(EmailId), message, 0..20)
+            .prop_map(|messages| messages.into_iter().collect())
     }
 
     proptest! {
@@ -446,12 +530,16 @@ mod tests {
         fn events_come_back(event in event(), time in any::<i64>(), noise in any::<(u16, u8)>()) {
             let mut bytes = Vec::new();
             event.write(&mut bytes, time);
-            prop_assert_eq!(Event::read_all(&bytes, time), Ok(vec![event]));
+            prop_assert_eq!(Event::read_all(&bytes, time), Ok(vec![event.clone()]));
+            let messages = if event.kind() == MESSAGE_KIND { vec![event] } else { vec![] };
+            prop_assert_eq!(Event::read_messages(&bytes, time), Ok(messages));
             // Cut or changed anywhere: an answer or an error, never a panic.
             let at = usize::from(noise.0) % bytes.len();
             let _ = Event::read_all(&bytes[..at], time);
+            let _ = Event::read_messages(&bytes[..at], time);
             bytes[at] = noise.1;
             let _ = Event::read_all(&bytes, time);
+            let _ = Event::read_messages(&bytes, time);
         }
     }
 

@@ -304,9 +304,8 @@ impl Replay<'_> {
     fn messages(&mut self, tail: &Tail, scan: &TailScan) -> Result<()> {
         let (end, last) = (tail.end(), tail.last_frame());
         for scanned in &scan.frames {
-            if let Some(events) = tail::read_events(scanned, &*tail.file)? {
-                tail.extend(&tail::messages(scanned, &events), end, last);
-            }
+            let events = tail::read_message_events(scanned, &*tail.file)?;
+            tail.extend(&tail::messages(scanned, &events), end, last);
         }
         Ok(())
     }

@@ -27,13 +27,20 @@ struct Parts {
     chain: u32,
     /// One more than the largest id.
     ids_end: u64,
+    foreign: u32,
     last_frame: u64,
 }
 
 fn take_apart(tail: &Tail, mut chain_before: u32, ids_first: u64) -> Result<Parts> {
     let scan = TailScan::run(&tail.path, &tail.file, tail.first_frame, None)?;
-    let mut parts =
-        Parts { messages: Vec::new(), events: Vec::new(), chain: 0, ids_end: ids_first, last_frame: tail.last_frame() };
+    let mut parts = Parts {
+        messages: Vec::new(),
+        events: Vec::new(),
+        chain: 0,
+        ids_end: ids_first,
+        foreign: 0,
+        last_frame: tail.last_frame(),
+    };
     for scanned in &scan.frames {
         chain_before = chain(chain_before, scanned.header.events_crc);
         let Some(events) = read_events(scanned, &*tail.file)? else { continue };
@@ -49,6 +56,10 @@ fn take_apart(tail: &Tail, mut chain_before: u32, ids_first: u64) -> Result<Part
         let time = scanned.header.frame.time;
         let mut bytes = Vec::new();
         for event in events.iter().filter(|event| !matches!(event, Event::Message { .. })) {
+            if let Event::ForeignMessages { messages } = event {
+                parts.foreign += messages.len() as u32;
+                parts.ids_end = parts.ids_end.max(messages.last().map_or(0, |(id, _)| id.0 + 1));
+            }
             event.write(&mut bytes, time);
         }
         put_frame(&mut parts.events, &scanned.header.frame, &bytes);
@@ -65,8 +76,11 @@ impl Log {
         let before = layout.segments.last().map(|segment| segment.trailer).unwrap_or_default();
         let ids_first = if layout.segments.is_empty() { 1 } else { before.first_id + u64::from(before.ids) };
         let parts = take_apart(tail, before.chain, ids_first)?;
-        let live = Live::new(self.live_states());
-        let positions = live.positions(ids_first, parts.ids_end - ids_first);
+        let positions = if parts.messages.is_empty() {
+            Vec::new()
+        } else {
+            Live::new(self.live_states()).positions(ids_first, parts.ids_end - ids_first)
+        };
         let id = |message: &(Incoming, TailMessage)| -> EmailId { message.0.email_id };
         let messages = in_order(parts.messages, id, ids_first, &positions);
         let incoming: Vec<Incoming> = messages.iter().map(|(incoming, _)| *incoming).collect();
@@ -78,6 +92,7 @@ impl Log {
             ids: (ids_first, parts.ids_end),
             messages: &incoming,
             events: &parts.events,
+            foreign: parts.foreign,
             body_level: self.options.body_level,
         };
         let mut piece = Vec::new();

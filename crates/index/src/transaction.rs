@@ -10,6 +10,7 @@ use model::{
     SpecialUse, Uid, UidSet, limits,
 };
 
+use crate::ForeignMessage;
 use crate::message::PendingMessage;
 use crate::record::{Event, NewRow};
 use crate::state::{Frame, Mailbox, State};
@@ -63,6 +64,8 @@ pub struct Transaction {
     events: Vec<u8>,
     message_events: Vec<u8>,
     pub(crate) messages: Vec<(EmailId, PendingMessage)>,
+    /// Foreign messages that are applied and not yet written as a record.
+    foreign: Vec<(EmailId, ForeignMessage)>,
     /// Entries of one mailbox that are applied and not yet written as a record.
     open_rows: Option<(MailboxId, Vec<NewRow>)>,
 }
@@ -90,6 +93,7 @@ impl Transaction {
             events: Vec::new(),
             message_events: Vec::new(),
             messages: Vec::new(),
+            foreign: Vec::new(),
             open_rows: None,
         }
     }
@@ -97,6 +101,10 @@ impl Transaction {
     /// The state with it, and what is to be written. `None`: nothing changed.
     pub(crate) fn finish(mut self) -> Result<Option<(State, Finished)>> {
         self.close_rows();
+        if !self.foreign.is_empty() {
+            let messages = std::mem::take(&mut self.foreign);
+            Event::ForeignMessages { messages }.write(&mut self.message_events, self.frame.time);
+        }
         if self.events.is_empty() && self.message_events.is_empty() {
             return Ok(None);
         }
@@ -201,9 +209,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes a mailbox; those below it stay. It can be brought back for a while, see [`Transaction::undelete_mailbox`].
+    /// Deletes a mailbox; those below it stay. It can be brought back for a while, see [`Transaction::undelete_mailbox`], but
+    /// without its foreign messages: these are expunged.
     pub fn delete_mailbox(&mut self, id: MailboxId) -> Result<()> {
-        self.mailbox(id)?;
+        let foreign: UidSet = self.mailbox(id)?.foreign(&self.state).map(|(row, _)| row.uid.get()).collect();
+        self.expunge_existing(id, foreign);
         self.record(&Event::MailboxDeleted { id });
         Ok(())
     }
@@ -286,11 +296,28 @@ impl Transaction {
         Ok(email_id)
     }
 
-    /// Gives a message of this transaction a place in a mailbox.
+    /// Makes a message known whose bytes lie elsewhere; see [`crate::Foreign`]. It belongs to no mailbox until
+    /// [`Transaction::add_entry`] gives it a place; a message without one is not kept.
+    pub fn add_foreign(&mut self, message: ForeignMessage) -> Result<EmailId> {
+        if message.header_octets > message.octets {
+            return Err(Error::new(ErrorKind::Invalid, "a header is not longer than its message"));
+        }
+        let email_id = EmailId(self.state.email_id_next);
+        let event = Event::ForeignMessages { messages: vec![(email_id, message)] };
+        let applied = self.state.apply(&self.frame, &event, self.ranges_max);
+        debug_assert!(applied, "a message record always applies");
+        self.foreign.push((email_id, message));
+        Ok(email_id)
+    }
+
+    /// Gives a message of this transaction, or any foreign one, a place in a mailbox.
     pub fn add_entry(&mut self, mailbox: MailboxId, email_id: EmailId, entry: &NewEntry) -> Result<Uid> {
         let size = match self.messages.binary_search_by_key(&email_id, |(id, _)| *id) {
             Ok(at) => self.messages.get(at).map_or(0, |(_, message)| message.len()),
-            Err(_) => return Err(not_found("message in this transaction")),
+            Err(_) => match self.state.foreign(email_id) {
+                Some(message) => message.octets,
+                None => return Err(not_found("message in this transaction")),
+            },
         };
         let row = NewRow {
             uid: Uid::FIRST,
@@ -432,7 +459,7 @@ impl Transaction {
     }
 
     /// Brings expunged entries back (see [`Mailbox::expunged_since`]) under new UIDs, with their flags and dates. `source` of
-    /// the answer are the old UIDs.
+    /// the answer are the old UIDs. Entries of foreign messages are never among them: the bytes went with the file.
     pub fn restore(&mut self, mailbox: MailboxId, uids: &UidSet) -> Result<Copied> {
         let expunged = self.mailbox(mailbox)?.expunged_since(i64::MIN);
         let mut rows: Vec<_> = expunged.map(|e| e.row).filter(|row| uids.contains_uid(row.uid)).collect();

@@ -24,7 +24,7 @@ fn machine() -> (SimEnv, Arc<Log>, MailboxId) {
 }
 
 fn open(sim: &SimEnv) -> Arc<Log> {
-    Log::open(&sim.env(), Path::new(DIR), Options::default(), None).unwrap()
+    Log::open(&sim.env(), Path::new(DIR), Options::default(), None, None).unwrap()
 }
 
 fn append(log: &Arc<Log>, tx: &mut Transaction, mailbox: MailboxId, text: &[u8]) -> Result<Uid> {
@@ -134,7 +134,7 @@ fn after_a_failed_sync_the_log_is_read_only_until_it_is_opened_again() {
 #[test]
 fn one_process_at_a_time() {
     let (sim, log, _) = machine();
-    let error = Log::open(&sim.env(), Path::new(DIR), Options::default(), None).unwrap_err();
+    let error = Log::open(&sim.env(), Path::new(DIR), Options::default(), None, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InUse);
     log.close().unwrap();
     open(&sim);
@@ -154,7 +154,7 @@ fn an_abandoned_message_leaves_nothing() {
 #[test]
 fn appenders_on_threads_share_syncs_with_real_files() {
     let dir = std::env::temp_dir().join(format!("mailyard-index-{}", std::process::id()));
-    let log = Log::open(&platform::Env::real(), &dir, Options::default(), None).unwrap();
+    let log = Log::open(&platform::Env::real(), &dir, Options::default(), None, None).unwrap();
     let inbox = log.commit(|tx| tx.create_mailbox(&MailboxName::inbox(), &[])).unwrap();
     let told = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&told);

@@ -117,7 +117,7 @@ impl History {
                 self.sim.disk.clear_faults();
                 self.sim.disk.set_capacity(None);
             }
-            match Log::open(&self.sim.env(), Path::new(DIR), self.options.clone(), Some(Arc::new(Ends))) {
+            match Log::open(&self.sim.env(), Path::new(DIR), self.options.clone(), Some(Arc::new(Ends)), None) {
                 Ok(log) => {
                     self.log = Some(log);
                     break;

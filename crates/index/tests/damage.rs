@@ -24,7 +24,7 @@ fn options() -> Options {
 /// An account with segments, frozen and active tail, checkpoint and caches; all of it durable, and closed.
 fn account(sim: &SimEnv) -> BTreeMap<u64, Vec<u8>> {
     sim.disk.create_dir_all_durable(Path::new("/mail")).unwrap();
-    let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends))).unwrap();
+    let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None).unwrap();
     let mut prng = Prng::new(5);
     let mailboxes =
         ["INBOX", "b"].map(|name| log.commit(|tx| tx.create_mailbox(&MailboxName::new(name).unwrap(), &[])).unwrap());
@@ -70,7 +70,7 @@ fn flip(of: &str, step: usize, unreadable: usize, without_index: bool) {
     let sim = SimEnv::new(11);
     let messages = account(&sim);
     let whole = {
-        let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends))).unwrap();
+        let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None).unwrap();
         assert_eq!(log.check().unwrap().findings, []);
         let whole = observe(&log.state(), 0);
         log.close().unwrap();
@@ -91,7 +91,7 @@ fn flip(of: &str, step: usize, unreadable: usize, without_index: bool) {
             disk.corrupt(&path, offset, 1 << prng.below(8)).unwrap();
             let machine = sim.with_disk(disk);
             let place = format!("{} at {offset}", path.display());
-            let log = Log::open(&machine.env(), Path::new(DIR), options(), Some(Arc::new(Ends)))
+            let log = Log::open(&machine.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None)
                 .unwrap_or_else(|error| panic!("{place}: {error}"));
             let found = observe(&log.state(), 0);
             let report = log.check().unwrap();
@@ -158,7 +158,7 @@ fn a_segment_without_copies_is_read() {
     const TRAILER_BYTES: u64 = 192;
     let sim = SimEnv::new(12);
     account(&sim);
-    let open = || Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends))).unwrap();
+    let open = || Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None).unwrap();
     let log = open();
     let whole = observe(&log.state(), 0);
     log.close().unwrap();

@@ -237,7 +237,7 @@ impl Store {
     }
 
     fn open_log(&self, dir: &Path) -> Result<Arc<Log>> {
-        Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)))
+        Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), None)
     }
 
     /// A directory name that no account can have.

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use model::{Keyword, KeywordTable, MailboxId, MailboxName, ModSeq, UidSet, UidValidity};
 use platform::{Env, Mapped};
 
-use super::{CHECKPOINT_FILE, CHECKPOINT_HEADER_BYTES, CHECKPOINT_MAGIC};
+use super::{CHECKPOINT_FILE, CHECKPOINT_HEADER_BYTES, CHECKPOINT_MAGIC, CHECKPOINT_MAGIC_1};
 use crate::check::Finding;
 use crate::codec::Input;
-use crate::state::{Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, History, Mailbox, Slot, State, Summary};
+use crate::state::{
+    Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, ForeignBlock, ForeignTable, History, Mailbox, Slot, State, Summary,
+};
 
 /// The state of the checkpoint, or that of an empty log when there is none that can be used. Damage is noted.
 pub(crate) fn load(env: &Env, index_dir: &Path, findings: &mut Vec<Finding>) -> State {
@@ -26,6 +28,9 @@ pub(crate) fn load(env: &Env, index_dir: &Path, findings: &mut Vec<Finding>) -> 
             return State::default();
         }
     };
+    if bytes.starts_with(&CHECKPOINT_MAGIC_1.to_le_bytes()) {
+        return State::default();
+    }
     match verified(&bytes).then(|| read(&bytes)).flatten() {
         Some(state) => state,
         None => {
@@ -70,12 +75,20 @@ fn read(bytes: &Mapped) -> Option<State> {
         subscriptions.insert(MailboxName::new(input.text()?).ok()?);
     }
     let annotations = read_annotations(&mut input)?;
+    let mut blocks = Vec::new();
+    for _ in 0..input.varint()? {
+        let at = usize::try_from(input.varint()?).ok()?;
+        let rows = usize::try_from(input.varint()?).ok()?;
+        blocks.push(ForeignBlock::mapped(bytes.clone(), at, rows)?);
+    }
+    let foreign = ForeignTable::load(blocks)?;
     input.is_empty().then_some(State {
         mailboxes: Arc::new(mailboxes),
         names: Arc::new(names),
         deleted: Arc::new(deleted),
         subscriptions: Arc::new(subscriptions),
         annotations: Arc::new(annotations),
+        foreign,
         modseq,
         email_id_next,
         mailbox_id_next,

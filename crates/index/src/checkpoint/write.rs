@@ -72,6 +72,14 @@ fn write(out: &mut Checked, state: &State) -> Result<()> {
         put_bytes(&mut meta, name.as_str().as_bytes());
     }
     put_annotations(&mut meta, &state.annotations);
+    put_varint(&mut meta, state.foreign.blocks().len() as u64);
+    for block in state.foreign.blocks() {
+        let mut bytes = Vec::new();
+        block.write(&mut bytes);
+        put_varint(&mut meta, out.out.position());
+        put_varint(&mut meta, block.len() as u64);
+        out.put(&bytes)?;
+    }
     let meta_at = out.out.position();
     out.put(&meta)?;
     out.put(&meta_at.to_le_bytes())

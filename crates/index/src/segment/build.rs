@@ -53,6 +53,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) messages: &'a [Incoming],
     /// The event stream, see [`super::put_frame`].
     pub(crate) events: &'a [u8],
+    /// Foreign messages among the events.
+    pub(crate) foreign: u32,
     /// zstd level of bodies, 0 for none.
     pub(crate) body_level: i32,
 }
@@ -142,7 +144,9 @@ fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<T
     out.put(&row_bytes)?;
     let ids_at = out.position();
     let (first_id, end_id) = plan.ids;
-    let mut ids = vec![0u32; (end_id - first_id) as usize];
+    // Where foreign messages alone were given ids there is nothing to look up, and there may be very many of them.
+    let has_table = !rows.is_empty() || plan.foreign == 0;
+    let mut ids = vec![0u32; if has_table { (end_id - first_id) as usize } else { 0 }];
     for (n, row) in rows.iter().enumerate() {
         if let Some(id) = ids.get_mut((row.email_id.0 - first_id) as usize) {
             *id = n as u32 + 1;
@@ -155,7 +159,7 @@ fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<T
         generation: plan.generation,
         chain: plan.chain,
         first_id,
-        ids: ids.len() as u32,
+        ids: (end_id - first_id) as u32,
         rows: rows.len() as u32,
         rows_at,
         ids_at,
@@ -165,5 +169,6 @@ fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<T
         message_bytes: plan.messages.iter().map(|message| u64::from(message.len)).sum(),
         events_copy,
         rows_copy_at,
+        foreign: plan.foreign,
     })
 }

@@ -41,6 +41,8 @@ pub(crate) struct Trailer {
     pub(crate) events_copy: ColumnSpan,
     /// Where the rows are once more; 0 in a segment that was written without.
     pub(crate) rows_copy_at: u64,
+    /// Foreign messages whose records are among the events.
+    pub(crate) foreign: u32,
 }
 
 impl Trailer {
@@ -62,6 +64,7 @@ impl Trailer {
         out.extend_from_slice(&self.message_bytes.to_le_bytes());
         self.events_copy.write(&mut out);
         out.extend_from_slice(&self.rows_copy_at.to_le_bytes());
+        out.extend_from_slice(&self.foreign.to_le_bytes());
         out.resize(TRAILER_BYTES - 4, 0);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
@@ -91,6 +94,7 @@ impl Trailer {
             message_bytes: input.u64()?,
             events_copy: ColumnSpan::read(&mut input)?,
             rows_copy_at: input.u64()?,
+            foreign: input.u32()?,
         };
         (trailer.first_frame > 0 && trailer.first_frame <= trailer.last_frame).then_some(trailer)
     }

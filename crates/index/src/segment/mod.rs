@@ -127,6 +127,9 @@ impl Segment {
 
     /// The number of a message's row as the id table has it, unverified.
     pub(crate) fn row_number(&self, id: EmailId) -> Result<Option<u32>> {
+        if self.trailer.rows == 0 {
+            return Ok(None);
+        }
         let index = (id.0.wrapping_sub(self.trailer.first_id)) as u32;
         let mut bytes = Vec::new();
         self.read_ids(index, 1, &mut bytes)?;

@@ -60,12 +60,26 @@ impl State {
                 self.email_id_next = self.email_id_next.max(email_id.0.saturating_add(1));
                 true
             }
+            Event::ForeignMessages { messages } => {
+                let last = messages.last().map_or(0, |(id, _)| id.0);
+                self.email_id_next = self.email_id_next.max(last.saturating_add(1));
+                self.foreign.add(messages);
+                true
+            }
             Event::Entries { mailbox, rows } => self.add_entries(frame, *mailbox, rows),
             Event::FlagsSet { mailbox, flags, uids } => {
                 self.change(*mailbox, |mailbox| mailbox.set_flags(uids, *flags, frame.modseq))
             }
             Event::Expunged { mailbox, uids } => {
-                self.change(*mailbox, |mailbox| mailbox.expunge(uids, frame.modseq, frame.time, ranges_max))
+                let foreign = self.foreign.clone();
+                let mut gone = Vec::new();
+                let is_here = self.change(*mailbox, |mailbox| {
+                    gone = mailbox.expunge(uids, frame.modseq, frame.time, ranges_max, &foreign);
+                });
+                // The table is not copied when nobody else has it.
+                drop(foreign);
+                self.foreign.release(&gone);
+                is_here
             }
             Event::Restored { mailbox, uids } => self.change(*mailbox, |mailbox| mailbox.history.restored(uids)),
             Event::RecentFloor { mailbox, uid } => {
@@ -158,10 +172,12 @@ impl State {
     fn add_entries(&mut self, frame: &Frame, id: MailboxId, rows: &[NewRow]) -> bool {
         let email_id_last = rows.iter().map(|row| row.email_id.0).max().unwrap_or(0);
         self.email_id_next = self.email_id_next.max(email_id_last.saturating_add(1));
-        self.change(id, |mailbox| {
+        let has_foreign = !self.foreign.is_empty();
+        let mut held = Vec::new();
+        let is_here = self.change(id, |mailbox| {
             for row in rows {
                 // An entry that is there already, or was, stays as it is.
-                mailbox.append_row(&Row {
+                let is_new = mailbox.append_row(&Row {
                     uid: row.uid,
                     flags: row.flags,
                     modseq: frame.modseq,
@@ -170,8 +186,13 @@ impl State {
                     size: row.size,
                     email_id: row.email_id,
                 });
+                if is_new && has_foreign {
+                    held.push(row.email_id);
+                }
             }
-        })
+        });
+        self.foreign.hold(&held);
+        is_here
     }
 
     /// Lets go of what was expunged or deleted before `time` (seconds since 1970): it can no longer be brought back.

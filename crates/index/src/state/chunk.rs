@@ -11,6 +11,8 @@ use std::sync::Arc;
 use model::{DateTime, EmailId, Flags, ModSeq, SystemFlag, Uid, UidSet};
 use platform::Mapped;
 
+use super::packed::{Cell, Packed, Packer, Place, Spec, layout};
+
 /// Entries in a chunk at most.
 pub(crate) const CHUNK_ROWS_MAX: usize = 1024;
 
@@ -33,20 +35,16 @@ pub struct Row {
     pub email_id: EmailId,
 }
 
-/// Bytes of one row on disk, all columns together.
-pub(crate) const ROW_BYTES: usize = 4 + 16 + 8 + 8 + 2 + 8 + 4 + 8;
-
-/// The columns, in their order on disk: name and bytes a row.
-#[cfg(test)]
-pub(crate) const COLUMNS: [(&str, usize); 8] = [
-    ("flags", 16),
-    ("modseq", 8),
-    ("internal_date", 8),
-    ("save_date", 8),
-    ("email_id", 8),
-    ("uid", 4),
-    ("size", 4),
-    ("zone", 2),
+/// The columns, in their order on disk.
+pub(crate) const COLUMNS: [Spec; 8] = [
+    Spec { name: "flags", bytes: 16, rises: false },
+    Spec { name: "modseq", bytes: 8, rises: false },
+    Spec { name: "internal_date", bytes: 8, rises: false },
+    Spec { name: "save_date", bytes: 8, rises: false },
+    Spec { name: "email_id", bytes: 8, rises: true },
+    Spec { name: "uid", bytes: 4, rises: true },
+    Spec { name: "size", bytes: 4, rises: false },
+    Spec { name: "zone", bytes: 2, rises: false },
 ];
 
 /// The columns that a flag change leaves alone.
@@ -70,10 +68,12 @@ struct Owned {
 #[derive(Clone, Debug)]
 enum Columns {
     Owned(Owned),
-    /// `rows * ROW_BYTES` bytes from `at` on, in the order of [`COLUMNS`].
+    /// In a checkpoint that was verified when it was opened.
     Mapped {
         bytes: Mapped,
-        at: usize,
+        places: Box<[Place; 8]>,
+        /// All columns.
+        range: Range<usize>,
         rows: usize,
     },
 }
@@ -84,36 +84,19 @@ pub(crate) struct Chunk {
     columns: Columns,
 }
 
-/// A number as it stands on disk: `N` bytes, least significant first.
-trait Cell<const N: usize>: Copy {
-    fn read(bytes: [u8; N]) -> Self;
-}
-
-macro_rules! cells {
-    ($($type:ty: $bytes:literal),*) => {
-        $(impl Cell<$bytes> for $type {
-            fn read(bytes: [u8; $bytes]) -> Self {
-                <$type>::from_le_bytes(bytes)
-            }
-        })*
-    };
-}
-
-cells!(u128: 16, u64: 8, i64: 8, u32: 4, i16: 2);
-
 /// One column of a chunk, wherever it is.
 #[derive(Clone, Copy)]
-enum Column<'a, T, const N: usize> {
+enum Column<'a, T> {
     Owned(&'a [T]),
-    Mapped(&'a [[u8; N]]),
+    Packed(Packed<'a, T>),
 }
 
-impl<T: Cell<N>, const N: usize> Column<'_, T, N> {
+impl<T: Cell> Column<'_, T> {
     #[inline]
     fn get(self, index: usize) -> T {
         match self {
             Column::Owned(cells) => cells[index],
-            Column::Mapped(cells) => T::read(cells[index]),
+            Column::Packed(cells) => cells.get(index),
         }
     }
 
@@ -123,30 +106,21 @@ impl<T: Cell<N>, const N: usize> Column<'_, T, N> {
         for rows in rows {
             match self {
                 Column::Owned(cells) => out.extend_from_slice(&cells[rows.clone()]),
-                Column::Mapped(cells) => out.extend(cells[rows.clone()].iter().map(|cell| T::read(*cell))),
+                Column::Packed(cells) => out.extend(rows.clone().map(|row| cells.get(row))),
             }
-        }
-    }
-
-    /// All cells in their order, without a look at where the column is for each.
-    fn fold<R>(self, start: R, each: impl FnMut(R, T) -> R) -> R {
-        match self {
-            Column::Owned(cells) => cells.iter().copied().fold(start, each),
-            Column::Mapped(cells) => cells.iter().map(|cell| T::read(*cell)).fold(start, each),
         }
     }
 }
 
-/// One column. `$before` is the bytes a row of the columns before this one.
+/// One column, the one of this number among [`COLUMNS`].
 macro_rules! column {
-    ($column:ident, $type:ty, $bytes:literal, $before:literal, |$owned:ident| $vec:expr) => {
-        fn $column(&self) -> Column<'_, $type, $bytes> {
+    ($column:ident, $type:ty, $number:literal, |$owned:ident| $vec:expr) => {
+        #[inline]
+        fn $column(&self) -> Column<'_, $type> {
             match &self.columns {
                 Columns::Owned($owned) => Column::Owned(&$vec),
-                Columns::Mapped { bytes, at, rows } => {
-                    let from = at + $before * rows;
-                    let column = bytes.get(from..from + $bytes * rows);
-                    Column::Mapped(column.expect("checked when the chunk was mapped").as_chunks().0)
+                Columns::Mapped { bytes, places, rows, .. } => {
+                    Column::Packed(Packed::at(bytes, places[$number], *rows, COLUMNS[$number].rises))
                 }
             }
         }
@@ -155,14 +129,14 @@ macro_rules! column {
 
 /// All columns of a chunk.
 struct Cells<'a> {
-    flags: Column<'a, u128, 16>,
-    modseq: Column<'a, u64, 8>,
-    internal_date: Column<'a, i64, 8>,
-    save_date: Column<'a, i64, 8>,
-    email_id: Column<'a, u64, 8>,
-    uid: Column<'a, u32, 4>,
-    size: Column<'a, u32, 4>,
-    zone: Column<'a, i16, 2>,
+    flags: Column<'a, u128>,
+    modseq: Column<'a, u64>,
+    internal_date: Column<'a, i64>,
+    save_date: Column<'a, i64>,
+    email_id: Column<'a, u64>,
+    uid: Column<'a, u32>,
+    size: Column<'a, u32>,
+    zone: Column<'a, i16>,
 }
 
 impl Cells<'_> {
@@ -191,8 +165,9 @@ impl Chunk {
 
     /// The chunk whose columns begin at `at` of a verified file; `None` when they would not lie inside it.
     pub(crate) fn mapped(bytes: Mapped, at: usize, rows: usize) -> Option<Self> {
-        let end = at.checked_add(rows.checked_mul(ROW_BYTES)?)?;
-        (end <= bytes.len() && rows <= CHUNK_ROWS_MAX).then_some(Chunk { columns: Columns::Mapped { bytes, at, rows } })
+        let (places, range) = layout(&bytes, at, rows, &COLUMNS)?;
+        let columns = Columns::Mapped { bytes, places: Box::new(places), range, rows };
+        (rows <= CHUNK_ROWS_MAX).then_some(Chunk { columns })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -202,14 +177,14 @@ impl Chunk {
         }
     }
 
-    column!(flags_column, u128, 16, 0, |o| o.flags);
-    column!(modseq_column, u64, 8, 16, |o| o.modseq);
-    column!(internal_date_column, i64, 8, 24, |o| o.fixed.internal_date);
-    column!(save_date_column, i64, 8, 32, |o| o.fixed.save_date);
-    column!(email_id_column, u64, 8, 40, |o| o.fixed.email_id);
-    column!(uid_column, u32, 4, 48, |o| o.fixed.uid);
-    column!(size_column, u32, 4, 52, |o| o.fixed.size);
-    column!(zone_column, i16, 2, 56, |o| o.fixed.zone);
+    column!(flags_column, u128, 0, |o| o.flags);
+    column!(modseq_column, u64, 1, |o| o.modseq);
+    column!(internal_date_column, i64, 2, |o| o.fixed.internal_date);
+    column!(save_date_column, i64, 3, |o| o.fixed.save_date);
+    column!(email_id_column, u64, 4, |o| o.fixed.email_id);
+    column!(uid_column, u32, 5, |o| o.fixed.uid);
+    column!(size_column, u32, 6, |o| o.fixed.size);
+    column!(zone_column, i16, 7, |o| o.fixed.zone);
 
     pub(crate) fn uid(&self, index: usize) -> u32 {
         self.uid_column().get(index)
@@ -247,8 +222,8 @@ impl Chunk {
     /// The index of the first row at `from` or behind it whose UID is not below `uid`: quick when that is near.
     pub(crate) fn lower_bound(&self, from: usize, uid: u32) -> usize {
         match self.uid_column() {
-            Column::Owned(cells) => lower_bound(cells, from, |cell| *cell < uid),
-            Column::Mapped(cells) => lower_bound(cells, from, |cell| u32::read(*cell) < uid),
+            Column::Owned(cells) => lower_bound(cells.len(), from, |row| cells[row] < uid),
+            Column::Packed(cells) => lower_bound(self.len(), from, |row| cells.get(row) < uid),
         }
     }
 
@@ -343,33 +318,37 @@ impl Chunk {
     /// Writes the columns as they are on disk.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match &self.columns {
-            Columns::Mapped { bytes, at, rows } => {
-                let columns = bytes.get(*at..at + rows * ROW_BYTES);
+            Columns::Mapped { bytes, range, .. } => {
+                let columns = bytes.get(range.clone());
                 out.extend_from_slice(columns.expect("checked when the chunk was mapped"));
             }
-            Columns::Owned(owned) => {
-                let fixed = &owned.fixed;
-                out.extend(owned.flags.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(owned.modseq.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.internal_date.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.save_date.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.email_id.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.uid.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.size.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.zone.iter().flat_map(|v| v.to_le_bytes()));
+            Columns::Owned(Owned { flags, modseq, fixed }) => {
+                let mut packer = Packer::default();
+                packer.column(&COLUMNS[0], flags.iter().copied());
+                packer.column(&COLUMNS[1], modseq.iter().copied());
+                packer.column(&COLUMNS[2], fixed.internal_date.iter().copied());
+                packer.column(&COLUMNS[3], fixed.save_date.iter().copied());
+                packer.column(&COLUMNS[4], fixed.email_id.iter().copied());
+                packer.column(&COLUMNS[5], fixed.uid.iter().copied());
+                packer.column(&COLUMNS[6], fixed.size.iter().copied());
+                packer.column(&COLUMNS[7], fixed.zone.iter().copied());
+                packer.finish(out);
             }
         }
     }
 }
 
-/// The index of the first cell at `from` or behind it that is not `below`; those that are come before those that are not.
-fn lower_bound<T>(cells: &[T], from: usize, below: impl Fn(&T) -> bool) -> usize {
+/// The first row of `len` at `from` or behind it that is not `below`; those that are come before those that are not.
+fn lower_bound(len: usize, from: usize, below: impl Fn(usize) -> bool) -> usize {
     /// So many are looked at without a branch between them.
     const NEAR: usize = 16;
-    let rest = cells.get(from..).unwrap_or_default();
-    let (near, far) = rest.split_at(rest.len().min(NEAR));
-    let count = near.iter().filter(|cell| below(cell)).count();
-    from + if count < NEAR { count } else { count + far.partition_point(below) }
+    let near = (from..len).take(NEAR).filter(|row| below(*row)).count();
+    let (mut from, mut to) = (from + near, if near < NEAR { from + near } else { len });
+    while from < to {
+        let middle = from.midpoint(to);
+        if below(middle) { from = middle + 1 } else { to = middle }
+    }
+    from
 }
 
 /// What is known of a chunk without touching its columns.
@@ -389,8 +368,9 @@ impl Summary {
     pub(crate) fn of(chunk: &Chunk) -> Self {
         let rows = chunk.len();
         let uid = |row: Option<usize>| row.map_or(0, |row| chunk.uid(row));
-        let (unseen, deleted) = chunk.flags_column().fold((0, 0), |(unseen, deleted), flags| {
-            let has = |flag| u32::from(Flags(flags).has(flag));
+        let (flags, sizes, modseqs) = (chunk.flags_column(), chunk.size_column(), chunk.modseq_column());
+        let (unseen, deleted) = (0..rows).map(|row| Flags(flags.get(row))).fold((0, 0), |(unseen, deleted), flags| {
+            let has = |flag| u32::from(flags.has(flag));
             (unseen + 1 - has(SystemFlag::Seen), deleted + has(SystemFlag::Deleted))
         });
         Summary {
@@ -399,8 +379,8 @@ impl Summary {
             uid_last: uid(rows.checked_sub(1)),
             unseen,
             deleted,
-            octets: chunk.size_column().fold(0, |sum, size| sum + u64::from(size)),
-            modseq_last: chunk.modseq_column().fold(0, u64::max),
+            octets: (0..rows).map(|row| u64::from(sizes.get(row))).sum(),
+            modseq_last: (0..rows).map(|row| modseqs.get(row)).max().unwrap_or(0),
         }
     }
 

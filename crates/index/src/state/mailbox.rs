@@ -12,8 +12,10 @@ use model::{
     UidValidity,
 };
 
+use super::State;
 use super::chunk::{Chunk, Row, Slot};
 use super::history::History;
+use crate::ForeignMessage;
 
 /// A mailbox at one moment: a view when somebody keeps it.
 #[derive(Clone, Debug)]
@@ -329,6 +331,13 @@ impl Mailbox {
     pub fn expunged_since(&self, since: i64) -> impl Iterator<Item = ExpungedRow> + '_ {
         let batches = self.history.batches().filter(move |batch| batch.time >= since);
         batches.flat_map(|batch| batch.rows.iter().map(|row| ExpungedRow { row: *row, expunged_at: batch.time }))
+    }
+
+    /// The entries of messages whose bytes lie elsewhere, by UID, with what is known of these. `state`: the one that has this
+    /// mailbox.
+    pub fn foreign<'a>(&'a self, state: &'a State) -> impl Iterator<Item = (Row, ForeignMessage)> + 'a {
+        let rows = self.all_rows().take_while(|_| !state.foreign.is_empty());
+        rows.filter_map(|(_, row)| state.foreign.find(row.email_id).map(|message| (row, message)))
     }
 
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &Chunk> {

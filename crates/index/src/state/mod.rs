@@ -9,19 +9,28 @@ mod change;
 mod change_tests;
 mod chunk;
 mod diff;
+mod foreign;
 mod history;
 mod mailbox;
+mod packed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{MailboxId, MailboxName, ModSeq};
+use model::{EmailId, MailboxId, MailboxName, ModSeq};
+
+use crate::ForeignMessage;
 
 pub(crate) use apply::{Frame, chain};
+#[cfg(test)]
+pub(crate) use chunk::COLUMNS;
 pub(crate) use chunk::{CHUNK_ROWS_MAX, Chunk, Slot, Summary};
 #[cfg(test)]
-pub(crate) use chunk::{COLUMNS, ROW_BYTES};
+pub(crate) use foreign::FOREIGN_COLUMNS;
+pub(crate) use foreign::{Block as ForeignBlock, ForeignTable};
 pub(crate) use history::{Batch, History};
+#[cfg(test)]
+pub(crate) use packed::Spec;
 
 pub use chunk::Row;
 pub use diff::Changes;
@@ -44,6 +53,8 @@ pub struct State {
     pub(crate) deleted: Arc<BTreeMap<MailboxId, DeletedMailbox>>,
     pub(crate) subscriptions: Arc<BTreeSet<MailboxName>>,
     pub(crate) annotations: Arc<BTreeMap<String, Vec<u8>>>,
+    /// The messages whose bytes lie elsewhere.
+    pub(crate) foreign: ForeignTable,
     /// The modseq of the last transaction.
     pub(crate) modseq: ModSeq,
     pub(crate) email_id_next: u64,
@@ -64,6 +75,7 @@ impl Default for State {
             deleted: Arc::default(),
             subscriptions: Arc::default(),
             annotations: Arc::default(),
+            foreign: ForeignTable::default(),
             modseq: ModSeq(0),
             email_id_next: 1,
             mailbox_id_next: 1,
@@ -116,6 +128,11 @@ impl State {
     /// The value that the account keeps under `key`, if any.
     pub fn annotation(&self, key: &str) -> Option<&[u8]> {
         self.annotations.get(key).map(Vec::as_slice)
+    }
+
+    /// What is known of a message whose bytes lie elsewhere; `None` for every other one.
+    pub fn foreign(&self, id: EmailId) -> Option<ForeignMessage> {
+        self.foreign.find(id)
     }
 
     /// The modseq of the last change anywhere in the account.

@@ -13,28 +13,23 @@ use platform::File;
 pub(crate) use frame::{FRAME_ALIGN, FRAME_HEADER_BYTES, TAIL_HEADER_BYTES};
 #[cfg(test)]
 pub(crate) use frame::{FRAME_MAGIC, FrameHeader, TAIL_MAGIC, write_tail_header};
-pub(crate) use scan::{TailScan, is_message_whole, messages, newer_version, read_events};
+pub(crate) use scan::{TailScan, is_message_whole, messages, newer_version, read_events, read_message_events};
 pub(crate) use write::{TailWriter, WriteFailure, frame_len};
 
 /// Where a message lies in a tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TailMessage {
-    /// Offset of its first byte; [`TailMessage::NOWHERE`] when there is no such message.
+    /// Offset of its first byte.
     pub(crate) at: u64,
     pub(crate) len: u32,
     pub(crate) header_len: u32,
     pub(crate) crc: u32,
 }
 
-impl TailMessage {
-    const NOWHERE: TailMessage = TailMessage { at: u64::MAX, len: 0, header_len: 0, crc: 0 };
-}
-
 #[derive(Debug, Default)]
 struct Table {
-    /// The id of `rows[0]`.
-    first_id: u64,
-    rows: Vec<TailMessage>,
+    /// By id. Foreign messages have ids as well, so that many may be missing in between.
+    rows: Vec<(EmailId, TailMessage)>,
     /// End of the last durable frame.
     end: u64,
     last_frame: u64,
@@ -49,9 +44,6 @@ pub(crate) struct Tail {
     pub(crate) first_frame: u64,
     table: RwLock<Table>,
 }
-
-/// Ids that one tail may leave out before its table would grow without reason: a damaged record may say anything.
-const ID_GAP_MAX: u64 = 1 << 20;
 
 impl Tail {
     pub(crate) fn new(path: PathBuf, file: Arc<dyn File>, epoch: u32, first_frame: u64) -> Self {
@@ -72,17 +64,11 @@ impl Tail {
     /// Notes what became durable.
     pub(crate) fn extend(&self, messages: &[(EmailId, TailMessage)], end: u64, last_frame: u64) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
-        for (id, message) in messages {
-            if table.rows.is_empty() {
-                table.first_id = id.0;
+        for message in messages {
+            // Ids rise, but for those of a damaged record.
+            if table.rows.last().is_none_or(|last| last.0 < message.0) {
+                table.rows.push(*message);
             }
-            let next = table.first_id + table.rows.len() as u64;
-            if id.0 < next || id.0 - next > ID_GAP_MAX {
-                continue;
-            }
-            let gap = (id.0 - next) as usize;
-            table.rows.extend(std::iter::repeat_n(TailMessage::NOWHERE, gap));
-            table.rows.push(*message);
         }
         table.end = end;
         table.last_frame = last_frame;
@@ -91,8 +77,8 @@ impl Tail {
     /// Where a message lies, if it is here.
     pub(crate) fn find(&self, id: EmailId) -> Option<TailMessage> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let at = usize::try_from(id.0.checked_sub(table.first_id)?).ok()?;
-        table.rows.get(at).copied().filter(|message| *message != TailMessage::NOWHERE)
+        let at = table.rows.binary_search_by_key(&id, |row| row.0).ok()?;
+        table.rows.get(at).map(|row| row.1)
     }
 
     /// End of the last durable frame, bytes.

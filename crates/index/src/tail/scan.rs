@@ -236,6 +236,20 @@ pub(crate) fn read_events(frame: &ScannedFrame, file: &dyn File) -> Result<Optio
     }
 }
 
+/// The records of the messages of a frame; none when they are damaged.
+pub(crate) fn read_message_events(frame: &ScannedFrame, file: &dyn File) -> Result<Vec<Event>> {
+    if !frame.is_whole {
+        return Ok(Vec::new());
+    }
+    let mut bytes = vec![0; frame.header.events_len as usize];
+    file.read_exact_at(&mut bytes, frame.at + FRAME_HEADER_BYTES as u64)?;
+    match Event::read_messages(&bytes, frame.header.frame.time) {
+        Ok(events) => Ok(events),
+        Err(BadEvent::Malformed) => Ok(Vec::new()),
+        Err(BadEvent::UnknownKind(kind)) => Err(newer_version(kind)),
+    }
+}
+
 /// The refusal to read records that this version does not know.
 pub(crate) fn newer_version(kind: u8) -> Error {
     Error::new(

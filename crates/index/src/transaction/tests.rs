@@ -13,7 +13,7 @@ use crate::{Budget, Log, Options};
 const DIR: &str = "/mail/ann";
 
 fn open(sim: &SimEnv) -> Arc<Log> {
-    Log::open(&sim.env(), Path::new(DIR), Options::default(), None).unwrap()
+    Log::open(&sim.env(), Path::new(DIR), Options::default(), None, None).unwrap()
 }
 
 /// Notes things of the account until the records take `bytes`, at least 60,000.

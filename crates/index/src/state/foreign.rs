@@ -1,0 +1,277 @@
+//! Which messages are foreign, and what the log knows of them: a table of the whole account, by id, in blocks that states
+//! share.
+//!
+//! Invariants: ids rise strictly from block to block and inside each; no block is empty; a message that an entry used and none
+//! uses any more is not here.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use model::EmailId;
+use platform::Mapped;
+
+use super::packed::{Packed, Packer, Place, Spec, layout};
+use crate::ForeignMessage;
+
+/// Messages in a block at most.
+pub(crate) const FOREIGN_ROWS_MAX: usize = 1024;
+
+/// The columns of a block, in their order on disk.
+pub(crate) const FOREIGN_COLUMNS: [Spec; 5] = [
+    Spec { name: "email_id", bytes: 8, rises: true },
+    Spec { name: "octets", bytes: 4, rises: false },
+    Spec { name: "header_octets", bytes: 4, rises: false },
+    Spec { name: "digest", bytes: 8, rises: false },
+    Spec { name: "entries", bytes: 4, rises: false },
+];
+
+/// One message, as small as it goes: there may be hundreds of thousands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stored {
+    digest: u64,
+    /// Distance of its id from the block's first.
+    id: u32,
+    octets: u32,
+    header_octets: u32,
+    /// Entries that have it.
+    entries: u32,
+}
+
+/// Marks a message that has lost its last entry, while a block is being gone through.
+const GONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+enum Rows {
+    Owned(Vec<Stored>),
+    /// In a checkpoint that was verified when it was opened.
+    Mapped {
+        bytes: Mapped,
+        places: [Place; 5],
+        rows: usize,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    first: u64,
+    rows: Rows,
+}
+
+impl Block {
+    /// The block whose columns begin at `at` of a verified file.
+    pub(crate) fn mapped(bytes: Mapped, at: usize, rows: usize) -> Option<Self> {
+        let (places, _) = layout(&bytes, at, rows, &FOREIGN_COLUMNS)?;
+        if rows == 0 || rows > FOREIGN_ROWS_MAX {
+            return None;
+        }
+        let first = Packed::<u64>::at(&bytes, places[0], rows, true).get(0);
+        Some(Block { first, rows: Rows::Mapped { bytes, places, rows } })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match &self.rows {
+            Rows::Owned(rows) => rows.len(),
+            Rows::Mapped { rows, .. } => *rows,
+        }
+    }
+
+    fn id(&self, row: usize) -> u64 {
+        match &self.rows {
+            Rows::Owned(rows) => self.first.wrapping_add(u64::from(rows[row].id)),
+            Rows::Mapped { bytes, places, rows } => Packed::at(bytes, places[0], *rows, true).get(row),
+        }
+    }
+
+    fn stored(&self, row: usize) -> Stored {
+        match &self.rows {
+            Rows::Owned(rows) => rows[row],
+            Rows::Mapped { bytes, places: [id, octets, header_octets, digest, entries], rows } => {
+                let number = |place: &Place| Packed::<u32>::at(bytes, *place, *rows, false).get(row);
+                let id = Packed::<u64>::at(bytes, *id, *rows, true).get(row).wrapping_sub(self.first);
+                Stored {
+                    digest: Packed::at(bytes, *digest, *rows, false).get(row),
+                    id: id as u32,
+                    octets: number(octets),
+                    header_octets: number(header_octets),
+                    entries: number(entries),
+                }
+            }
+        }
+    }
+
+    fn message(&self, row: usize) -> ForeignMessage {
+        let Stored { octets, header_octets, digest, .. } = self.stored(row);
+        ForeignMessage { octets, header_octets, digest }
+    }
+
+    /// The row of a message.
+    fn find(&self, id: u64) -> Option<usize> {
+        let distance = usize::try_from(id.checked_sub(self.first)?).ok()?;
+        let rows = self.len();
+        // Most often none is missing in between; it is never behind that place.
+        if distance < rows && self.id(distance) == id {
+            return Some(distance);
+        }
+        let (mut from, mut to) = (0, rows.min(distance));
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.id(middle) < id { from = middle + 1 } else { to = middle }
+        }
+        (from < rows && self.id(from) == id).then_some(from)
+    }
+
+    fn owned_mut(&mut self) -> &mut Vec<Stored> {
+        if let Rows::Mapped { rows, .. } = self.rows {
+            self.rows = Rows::Owned((0..rows).map(|row| self.stored(row)).collect());
+        }
+        match &mut self.rows {
+            Rows::Owned(rows) => rows,
+            Rows::Mapped { .. } => unreachable!("replaced by a copy above"),
+        }
+    }
+
+    /// Appends the rows of the next block, when its ids are near enough.
+    fn append(&mut self, next: &Block) {
+        let shift = (next.first - self.first) as u32;
+        let rows = self.owned_mut();
+        rows.extend((0..next.len()).map(|row| next.stored(row)).map(|row| Stored { id: row.id + shift, ..row }));
+    }
+
+    /// Writes the columns as they are on disk.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let [id, octets, header_octets, digest, entries] = &FOREIGN_COLUMNS;
+        let rows: Vec<Stored> = (0..self.len()).map(|row| self.stored(row)).collect();
+        let mut packer = Packer::default();
+        packer.column(id, rows.iter().map(|row| self.first.wrapping_add(u64::from(row.id))));
+        packer.column(octets, rows.iter().map(|row| row.octets));
+        packer.column(header_octets, rows.iter().map(|row| row.header_octets));
+        packer.column(digest, rows.iter().map(|row| row.digest));
+        packer.column(entries, rows.iter().map(|row| row.entries));
+        packer.finish(out);
+    }
+}
+
+/// The foreign messages of an account. Cheap to clone; a clone never changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ForeignTable {
+    blocks: Arc<Vec<Arc<Block>>>,
+}
+
+impl ForeignTable {
+    /// Takes over what a checkpoint says; `None` when it cannot be.
+    pub(crate) fn load(blocks: Vec<Block>) -> Option<Self> {
+        let last = |block: &Block| block.id(block.len() - 1);
+        let is_rising = blocks.windows(2).all(|pair| matches!(pair, [a, b] if last(a) < b.first));
+        is_rising.then(|| ForeignTable { blocks: Arc::new(blocks.into_iter().map(Arc::new).collect()) })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(crate) fn blocks(&self) -> impl ExactSizeIterator<Item = &Block> {
+        self.blocks.iter().map(|block| &**block)
+    }
+
+    fn place(&self, id: EmailId) -> Option<(usize, usize)> {
+        let block = self.blocks.partition_point(|block| block.first <= id.0).checked_sub(1)?;
+        self.blocks.get(block)?.find(id.0).map(|row| (block, row))
+    }
+
+    pub(crate) fn has(&self, id: EmailId) -> bool {
+        self.place(id).is_some()
+    }
+
+    pub(crate) fn find(&self, id: EmailId) -> Option<ForeignMessage> {
+        let (block, row) = self.place(id)?;
+        self.blocks.get(block).map(|block| block.message(row))
+    }
+
+    /// The messages that have an entry, with the number of their entries.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (EmailId, ForeignMessage, u32)> {
+        let rows = self.blocks.iter().flat_map(|block| (0..block.len()).map(move |row| (block, row)));
+        let all = rows.map(|(block, row)| (EmailId(block.id(row)), block.message(row), block.stored(row).entries));
+        all.filter(|(_, _, entries)| *entries > 0)
+    }
+
+    /// How many there are with ids of `first..end`.
+    pub(crate) fn count(&self, first: u64, end: u64) -> u64 {
+        let from = self.blocks.partition_point(|block| block.id(block.len() - 1) < first);
+        let blocks = self.blocks.iter().skip(from).take_while(|block| block.first < end);
+        let count = |block: &Arc<Block>| {
+            let is_inside = block.first >= first && block.id(block.len() - 1) < end;
+            if is_inside {
+                block.len()
+            } else {
+                (0..block.len()).filter(|row| (first..end).contains(&block.id(*row))).count()
+            }
+        };
+        blocks.map(|block| count(block) as u64).sum()
+    }
+
+    /// Adds messages that no entry has yet. Those whose ids do not rise are here already, or were.
+    pub(crate) fn add(&mut self, messages: &[(EmailId, ForeignMessage)]) {
+        let blocks = Arc::make_mut(&mut self.blocks);
+        for &(id, ForeignMessage { octets, header_octets, digest }) in messages {
+            if blocks.last().is_some_and(|block| block.id(block.len() - 1) >= id.0) {
+                continue;
+            }
+            let row = |distance| Stored { digest, id: distance, octets, header_octets, entries: 0 };
+            let room = |block: &&mut Arc<Block>| block.len() < FOREIGN_ROWS_MAX;
+            let last = blocks.last_mut().filter(room);
+            match last.and_then(|block| u32::try_from(id.0 - block.first).ok().map(|distance| (block, distance))) {
+                Some((block, distance)) => Arc::make_mut(block).owned_mut().push(row(distance)),
+                None => blocks.push(Arc::new(Block { first: id.0, rows: Rows::Owned(vec![row(0)]) })),
+            }
+        }
+    }
+
+    /// Changes these messages; the numbers of the blocks that they are in.
+    fn edit(&mut self, ids: &[EmailId], change: impl Fn(&mut Stored)) -> BTreeSet<usize> {
+        let mut touched = BTreeSet::new();
+        for id in ids {
+            if let Some((number, row)) = self.place(*id)
+                && let Some(block) = Arc::make_mut(&mut self.blocks).get_mut(number)
+                && let Some(row) = Arc::make_mut(block).owned_mut().get_mut(row)
+            {
+                change(row);
+                touched.insert(number);
+            }
+        }
+        touched
+    }
+
+    /// New entries have these messages.
+    pub(crate) fn hold(&mut self, ids: &[EmailId]) {
+        let _ = self.edit(ids, |row| row.entries = row.entries.saturating_add(1).min(GONE - 1));
+    }
+
+    /// Entries that had these messages are gone; messages that no entry has any more go as well.
+    pub(crate) fn release(&mut self, ids: &[EmailId]) {
+        let touched = self.edit(ids, |row| row.entries = if row.entries <= 1 { GONE } else { row.entries - 1 });
+        if touched.is_empty() {
+            return;
+        }
+        let blocks = Arc::make_mut(&mut self.blocks);
+        let mut kept: Vec<Arc<Block>> = Vec::with_capacity(blocks.len());
+        for (number, mut block) in std::mem::take(blocks).into_iter().enumerate() {
+            if touched.contains(&number) {
+                // A block without its first message keeps counting from it.
+                Arc::make_mut(&mut block).owned_mut().retain(|row| row.entries != GONE);
+                if block.len() == 0 {
+                    continue;
+                }
+            }
+            match kept.last_mut().filter(|last| fits(last, &block)) {
+                Some(last) => Arc::make_mut(last).append(&block),
+                None => kept.push(block),
+            }
+        }
+        *blocks = kept;
+    }
+}
+
+/// Whether two neighbours fit into half a block, and their ids into one.
+fn fits(a: &Block, b: &Block) -> bool {
+    a.len() + b.len() <= FOREIGN_ROWS_MAX / 2 && b.id(b.len() - 1) - a.first <= u64::from(u32::MAX)
+}
