@@ -100,12 +100,17 @@ pub(crate) enum Event {
     ForeignMessages {
         messages: Vec<(EmailId, ForeignMessage)>,
     },
+    /// Expunged, and not to be brought back: the entries of foreign messages.
+    Discarded {
+        mailbox: MailboxId,
+        uids: UidSet,
+    },
 }
 
 const MESSAGE_KIND: u8 = 9;
 
 /// The kinds on disk, with their names in `docs/format-log.md`. A number never changes its meaning.
-pub(crate) const KINDS: [(u8, &str); 18] = [
+pub(crate) const KINDS: [(u8, &str); 19] = [
     (1, "mailbox created"),
     (2, "mailbox renamed"),
     (3, "mailbox deleted"),
@@ -124,6 +129,7 @@ pub(crate) const KINDS: [(u8, &str); 18] = [
     (16, "account annotated"),
     (17, "mailbox counters"),
     (18, "foreign messages"),
+    (19, "discarded"),
 ];
 
 /// Why bytes are no event.
@@ -287,6 +293,7 @@ impl Event {
             Event::AccountAnnotated { .. } => 16,
             Event::MailboxCounters { .. } => 17,
             Event::ForeignMessages { .. } => 18,
+            Event::Discarded { .. } => 19,
         }
     }
 
@@ -335,7 +342,9 @@ impl Event {
                 put_varint_wide(out, flags.0);
                 put_uids(out, uids);
             }
-            Event::Expunged { mailbox, uids } | Event::Restored { mailbox, uids } => {
+            Event::Expunged { mailbox, uids }
+            | Event::Restored { mailbox, uids }
+            | Event::Discarded { mailbox, uids } => {
                 put_varint(out, mailbox.0);
                 put_uids(out, uids);
             }
@@ -410,6 +419,7 @@ impl Event {
                 highest_modseq: input.varint()?,
             },
             18 => Event::ForeignMessages { messages: foreign(input)? },
+            19 => Event::Discarded { mailbox: mailbox_id(input)?, uids: uids(input)? },
             _ => return None,
         })
     }
@@ -511,6 +521,7 @@ mod tests {
             (id(), 1u64..=1 << 32, any::<u64>()).prop_map(|(mailbox, uidnext, highest_modseq)| {
                 Event::MailboxCounters { mailbox, uidnext, highest_modseq }
             }),
+            (id(), uid_set()).prop_map(|(mailbox, uids)| Event::Discarded { mailbox, uids }),
             foreign_messages().prop_map(|messages| Event::ForeignMessages { messages }),
         ]
     }

@@ -213,7 +213,7 @@ impl Transaction {
     /// without its foreign messages: these are expunged.
     pub fn delete_mailbox(&mut self, id: MailboxId) -> Result<()> {
         let foreign: UidSet = self.mailbox(id)?.foreign(&self.state).map(|(row, _)| row.uid.get()).collect();
-        self.expunge_existing(id, foreign);
+        self.expunge_existing(id, foreign)?;
         self.record(&Event::MailboxDeleted { id });
         Ok(())
     }
@@ -441,21 +441,34 @@ impl Transaction {
     /// Expunges the entries of `uids` that exist, and says which those were.
     pub fn expunge(&mut self, mailbox: MailboxId, uids: &UidSet) -> Result<UidSet> {
         let uids = self.mailbox(mailbox)?.existing(uids);
-        Ok(self.expunge_existing(mailbox, uids))
+        self.expunge_existing(mailbox, uids)
     }
 
     /// Expunges the entries with `\Deleted`, of all or of `uids` only, and says which those were.
     pub fn expunge_deleted(&mut self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<UidSet> {
         let deleted = self.mailbox(mailbox)?.deleted_uids();
         let uids = uids.map_or_else(|| deleted.clone(), |uids| deleted.intersection(uids));
-        Ok(self.expunge_existing(mailbox, uids))
+        self.expunge_existing(mailbox, uids)
     }
 
-    fn expunge_existing(&mut self, mailbox: MailboxId, uids: UidSet) -> UidSet {
-        if !uids.is_empty() {
-            self.record(&Event::Expunged { mailbox, uids: uids.clone() });
+    /// The entries of foreign messages are not kept to be brought back. A record of its own says so: when the log is replayed
+    /// after compaction, nothing else may say any more that they were foreign.
+    fn expunge_existing(&mut self, mailbox: MailboxId, uids: UidSet) -> Result<UidSet> {
+        let foreign = match self.state.foreign.is_empty() {
+            true => UidSet::new(),
+            false => {
+                let rows = self.mailbox(mailbox)?.rows_of(&uids);
+                rows.filter(|(_, row)| self.state.foreign.has(row.email_id)).map(|(_, row)| row.uid.get()).collect()
+            }
+        };
+        let others = if foreign.is_empty() { uids.clone() } else { uids.difference(&foreign) };
+        if !others.is_empty() {
+            self.record(&Event::Expunged { mailbox, uids: others });
         }
-        uids
+        if !foreign.is_empty() {
+            self.record(&Event::Discarded { mailbox, uids: foreign });
+        }
+        Ok(uids)
     }
 
     /// Brings expunged entries back (see [`Mailbox::expunged_since`]) under new UIDs, with their flags and dates. `source` of

@@ -14,8 +14,8 @@ use std::time::Duration;
 use ::model::{
     DateTime, ErrorKind, FlagChange, Flags, Keyword, MailboxId, MailboxName, SpecialUse, SystemFlag, Uid, UidSet,
 };
-use mailyard_index::{Budget, Log, NewEntry, Options, Ticket, Transaction, remove_index};
-use model::{Account, Ends, Entry, Expected, check_mailbox, check_messages, observe};
+use mailyard_index::{Budget, ForeignMessage, Log, NewEntry, Options, Ticket, Transaction, remove_index};
+use model::{Account, Ends, Entry, Expected, Files, check_foreign, check_mailbox, check_messages, digest, observe};
 use platform::Clock;
 use platform::random::Prng;
 use platform::sim::{Effect, SimEnv};
@@ -58,6 +58,8 @@ struct History {
     next_email: Vec<u64>,
     next_mailbox: Vec<u64>,
     validity_last: Vec<u32>,
+    /// What other programs keep; what they have been given is never lost.
+    files: Arc<Files>,
 }
 
 impl History {
@@ -77,6 +79,7 @@ impl History {
             next_email: vec![1],
             next_mailbox: vec![1],
             validity_last: vec![0],
+            files: Arc::default(),
         }
     }
 
@@ -117,7 +120,8 @@ impl History {
                 self.sim.disk.clear_faults();
                 self.sim.disk.set_capacity(None);
             }
-            match Log::open(&self.sim.env(), Path::new(DIR), self.options.clone(), Some(Arc::new(Ends)), None) {
+            let (env, derive) = (self.sim.env(), Some(Arc::new(Ends) as _));
+            match Log::open(&env, Path::new(DIR), self.options.clone(), derive, Some(self.files.clone())) {
                 Ok(log) => {
                     self.log = Some(log);
                     break;
@@ -149,6 +153,7 @@ impl History {
         for mailbox in state.mailboxes() {
             check_mailbox(mailbox, &self.states[0].mailboxes[&mailbox.id().0]);
         }
+        check_foreign(&state, &self.states[0].visible(i64::MIN), &self.files);
         if !self.sim.disk.is_off() {
             check_messages(&log, &model, &self.bytes[0]);
         }
@@ -198,6 +203,7 @@ impl History {
         let mut prng = self.prng.fork();
         let now = self.now();
         let retention = self.options.retention_seconds as i64;
+        let files = Arc::clone(&self.files);
         let result = log.transact(|tx| {
             let mut mirror = Mirror {
                 modseq: account.modseq + 1,
@@ -208,6 +214,7 @@ impl History {
                 validity_last: &mut validity_last,
                 prng: &mut prng,
                 log: &log,
+                files: &files,
                 now,
                 retention,
                 changed: false,
@@ -260,6 +267,7 @@ struct Mirror<'a> {
     validity_last: &'a mut u32,
     prng: &'a mut Prng,
     log: &'a Arc<Log>,
+    files: &'a Files,
     now: i64,
     retention: i64,
     modseq: u64,
@@ -336,6 +344,9 @@ impl Mirror<'_> {
     fn delete(&mut self, tx: &mut Transaction) {
         let Some(id) = self.expected() else { return };
         tx.delete_mailbox(MailboxId(id)).unwrap();
+        let foreign = self.account.mailboxes[&id].entries.iter().filter(|(_, entry)| entry.foreign.is_some());
+        let foreign: UidSet = foreign.map(|(uid, _)| *uid).collect();
+        self.vanish(id, &foreign);
         let expected = self.account.mailboxes.remove(&id).unwrap();
         self.account.deleted.insert(id, (expected, self.now));
         self.changed = true;
@@ -399,6 +410,10 @@ impl Mirror<'_> {
         for _ in 0..self.prng.between(1, 4) {
             let message = self.message();
             let header_len = self.prng.below(message.len() as u64 + 1) as u32;
+            if self.prng.one_in(3) {
+                self.append_foreign(tx, id, message, header_len);
+                continue;
+            }
             let mut writer = self.log.message_writer();
             for piece in message.chunks(150) {
                 if let Err(error) = writer.write(piece) {
@@ -420,13 +435,33 @@ impl Mirror<'_> {
             assert_eq!(email.0, *self.next_email);
             *self.next_email += 1;
             for _ in 0..self.prng.between(1, 2) {
-                self.add_entry(tx, id, email, &message);
+                self.add_entry(tx, id, email, &message, None);
             }
             self.bytes.insert(email.0, Arc::new(message));
         }
     }
 
-    fn add_entry(&mut self, tx: &mut Transaction, id: u64, email: ::model::EmailId, message: &[u8]) {
+    fn append_foreign(&mut self, tx: &mut Transaction, id: u64, message: Vec<u8>, header_len: u32) {
+        let octets = message.len() as u32;
+        let foreign = ForeignMessage { octets, header_octets: header_len, digest: digest(&message) };
+        let email = tx.add_foreign(foreign).unwrap();
+        assert_eq!(email.0, *self.next_email);
+        *self.next_email += 1;
+        self.files.insert(email, &message, header_len);
+        for _ in 0..self.prng.between(1, 2) {
+            self.add_entry(tx, id, email, &message, Some(foreign));
+        }
+        self.bytes.insert(email.0, Arc::new(message));
+    }
+
+    fn add_entry(
+        &mut self,
+        tx: &mut Transaction,
+        id: u64,
+        email: ::model::EmailId,
+        message: &[u8],
+        foreign: Option<ForeignMessage>,
+    ) {
         let keyword = Keyword::new(["k", "$Junk", "w"][self.prng.index(3)]).unwrap();
         let keyword_flag = tx.keyword(MailboxId(id), &keyword).unwrap();
         let seen = if self.prng.one_in(2) { Flags::system(SystemFlag::Seen) } else { Flags::NONE };
@@ -445,7 +480,8 @@ impl Mirror<'_> {
             save_date: None,
         };
         assert_eq!(tx.add_entry(MailboxId(id), email, &entry).unwrap().get(), uid);
-        let entry = Entry { flags: flags.0, modseq: self.modseq, date, size: message.len() as u32, email: email.0 };
+        let size = message.len() as u32;
+        let entry = Entry { flags: flags.0, modseq: self.modseq, date, size, email: email.0, foreign };
         expected.entries.insert(uid, entry);
         expected.uidnext = u64::from(uid) + 1;
         expected.modseq = self.modseq;
@@ -485,7 +521,9 @@ impl Mirror<'_> {
         for uid in uids.iter() {
             let entry = expected.entries.remove(&uid).unwrap();
             expected.vanished.insert(uid, self.modseq);
-            expected.expunged.insert(uid, (entry, self.now));
+            if entry.foreign.is_none() {
+                expected.expunged.insert(uid, (entry, self.now));
+            }
             expected.modseq = self.modseq;
             self.changed = true;
         }
@@ -644,6 +682,9 @@ fn run(seed: u64) {
     history.log = None;
     if remove_index(&history.sim.env(), Path::new(DIR)).is_ok() {
         history.open();
+    }
+    if let Some(log) = &history.log {
+        assert_eq!(log.check().unwrap().findings, []);
     }
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::model::{DateTime, EmailId, ErrorKind, Flags, MailboxName, SystemFlag, UidSet};
-use mailyard_index::{Budget, Log, NewEntry, Options};
-use model::{Ends, observe};
+use mailyard_index::{Budget, ForeignMessage, Log, NewEntry, Options};
+use model::{Ends, Files, digest, observe};
 use platform::random::Prng;
 use platform::sim::{SimDisk, SimEnv};
 use platform::{Disk, OpenMode};
@@ -21,10 +21,15 @@ fn options() -> Options {
     Options { tail_bytes_max: 6_000, spool_above_bytes: 400, preallocate_bytes_min: 0, ..Options::default() }
 }
 
+fn open(sim: &SimEnv, files: &Arc<Files>) -> Arc<Log> {
+    Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), Some(files.clone())).unwrap()
+}
+
 /// An account with segments, frozen and active tail, checkpoint and caches; all of it durable, and closed.
-fn account(sim: &SimEnv) -> BTreeMap<u64, Vec<u8>> {
+fn account(sim: &SimEnv) -> (BTreeMap<u64, Vec<u8>>, Arc<Files>) {
     sim.disk.create_dir_all_durable(Path::new("/mail")).unwrap();
-    let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None).unwrap();
+    let files = Arc::new(Files::default());
+    let log = open(sim, &files);
     let mut prng = Prng::new(5);
     let mailboxes =
         ["INBOX", "b"].map(|name| log.commit(|tx| tx.create_mailbox(&MailboxName::new(name).unwrap(), &[])).unwrap());
@@ -33,9 +38,16 @@ fn account(sim: &SimEnv) -> BTreeMap<u64, Vec<u8>> {
         let message: Vec<u8> = (0..prng.between(1, 900)).map(|_| b'a' + prng.below(20) as u8).collect();
         let email = log
             .commit(|tx| {
-                let mut writer = log.message_writer();
-                writer.write(&message)?;
-                let email = tx.add_message(writer.finish(message.len() as u32 / 3)?)?;
+                let (octets, header_octets) = (message.len() as u32, message.len() as u32 / 3);
+                let email = if n % 4 == 3 {
+                    let email = tx.add_foreign(ForeignMessage { octets, header_octets, digest: digest(&message) })?;
+                    files.insert(email, &message, header_octets);
+                    email
+                } else {
+                    let mut writer = log.message_writer();
+                    writer.write(&message)?;
+                    tx.add_message(writer.finish(header_octets)?)?
+                };
                 let flags = Flags::system(SystemFlag::Seen);
                 let entry = NewEntry { uid: None, flags, internal_date: DateTime::utc(n as i64), save_date: None };
                 tx.add_entry(mailboxes[n as usize % 2], email, &entry)?;
@@ -48,19 +60,21 @@ fn account(sim: &SimEnv) -> BTreeMap<u64, Vec<u8>> {
         }
     }
     log.commit(|tx| tx.expunge(mailboxes[1], &UidSet::range(2, 4))).unwrap();
+    // What can be brought back is there; what cannot is not.
+    messages.retain(|id, _| !files.ids().contains(&EmailId(*id)) || log.state().foreign(EmailId(*id)).is_some());
     log.close().unwrap();
-    for path in files(&sim.disk, Path::new(DIR)) {
+    for path in files_below(&sim.disk, Path::new(DIR)) {
         sim.disk.open(&path, OpenMode::ReadWrite).unwrap().sync_data().unwrap();
         sim.disk.sync_dir(path.parent().unwrap()).unwrap();
     }
-    messages
+    (messages, files)
 }
 
-fn files(disk: &SimDisk, dir: &Path) -> Vec<PathBuf> {
+fn files_below(disk: &SimDisk, dir: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for entry in disk.list(dir).unwrap() {
         let path = dir.join(&entry.name);
-        if entry.is_dir { paths.extend(files(disk, &path)) } else { paths.push(path) }
+        if entry.is_dir { paths.extend(files_below(disk, &path)) } else { paths.push(path) }
     }
     paths
 }
@@ -68,9 +82,9 @@ fn files(disk: &SimDisk, dir: &Path) -> Vec<PathBuf> {
 /// Flips bits of every `step`th byte of every file whose path contains `of`; `unreadable`: messages that one flip may hit.
 fn flip(of: &str, step: usize, unreadable: usize, without_index: bool) {
     let sim = SimEnv::new(11);
-    let messages = account(&sim);
+    let (messages, files) = account(&sim);
     let whole = {
-        let log = Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None).unwrap();
+        let log = open(&sim, &files);
         assert_eq!(log.check().unwrap().findings, []);
         let whole = observe(&log.state(), 0);
         log.close().unwrap();
@@ -80,7 +94,7 @@ fn flip(of: &str, step: usize, unreadable: usize, without_index: bool) {
         mailyard_index::remove_index(&sim.env(), Path::new(DIR)).unwrap();
         sim.disk.sync_dir(&Path::new(DIR).join("index")).unwrap();
     }
-    let paths = files(&sim.disk, Path::new(DIR));
+    let paths = files_below(&sim.disk, Path::new(DIR));
     let paths: Vec<_> = paths.into_iter().filter(|path| path.to_string_lossy().contains(of)).collect();
     assert!(!paths.is_empty(), "there is a file {of}");
     let mut prng = Prng::new(3);
@@ -91,7 +105,7 @@ fn flip(of: &str, step: usize, unreadable: usize, without_index: bool) {
             disk.corrupt(&path, offset, 1 << prng.below(8)).unwrap();
             let machine = sim.with_disk(disk);
             let place = format!("{} at {offset}", path.display());
-            let log = Log::open(&machine.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None)
+            let log = Log::open(&machine.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), Some(files.clone()))
                 .unwrap_or_else(|error| panic!("{place}: {error}"));
             let found = observe(&log.state(), 0);
             let report = log.check().unwrap();
@@ -157,12 +171,12 @@ fn a_decayed_log_without_an_index_still_opens() {
 fn a_segment_without_copies_is_read() {
     const TRAILER_BYTES: u64 = 192;
     let sim = SimEnv::new(12);
-    account(&sim);
-    let open = || Log::open(&sim.env(), Path::new(DIR), options(), Some(Arc::new(Ends)), None).unwrap();
+    let (_, files) = account(&sim);
+    let open = || open(&sim, &files);
     let log = open();
     let whole = observe(&log.state(), 0);
     log.close().unwrap();
-    let paths = files(&sim.disk, &Path::new(DIR).join("log"));
+    let paths = files_below(&sim.disk, &Path::new(DIR).join("log"));
     let segments: Vec<_> = paths.iter().filter(|path| path.to_string_lossy().contains("segment")).collect();
     assert!(!segments.is_empty());
     for path in segments {

@@ -70,14 +70,16 @@ impl State {
             Event::FlagsSet { mailbox, flags, uids } => {
                 self.change(*mailbox, |mailbox| mailbox.set_flags(uids, *flags, frame.modseq))
             }
-            Event::Expunged { mailbox, uids } => {
-                let foreign = self.foreign.clone();
+            Event::Expunged { mailbox, uids } => self.change(*mailbox, |mailbox| {
+                let rows = mailbox.take_rows(uids);
+                mailbox.remember_expunged(uids, rows, frame.modseq, frame.time, ranges_max);
+            }),
+            Event::Discarded { mailbox, uids } => {
                 let mut gone = Vec::new();
                 let is_here = self.change(*mailbox, |mailbox| {
-                    gone = mailbox.expunge(uids, frame.modseq, frame.time, ranges_max, &foreign);
+                    gone.extend(mailbox.take_rows(uids).iter().map(|row| row.email_id));
+                    mailbox.remember_expunged(uids, Vec::new(), frame.modseq, frame.time, ranges_max);
                 });
-                // The table is not copied when nobody else has it.
-                drop(foreign);
                 self.foreign.release(&gone);
                 is_here
             }

@@ -4,10 +4,9 @@ use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{EmailId, Flags, ModSeq, UidSet};
+use model::{Flags, ModSeq, UidSet};
 
 use super::chunk::{CHUNK_ROWS_MAX, Chunk, Row, Slot, Summary};
-use super::foreign::ForeignTable;
 use super::history::Batch;
 use super::mailbox::Mailbox;
 
@@ -80,16 +79,8 @@ impl Mailbox {
         self.recount();
     }
 
-    /// Takes the entries of `uids` away and remembers them, but for those of foreign messages: these cannot be brought back, and
-    /// their ids are the answer. UIDs without an entry are remembered as gone.
-    pub(crate) fn expunge(
-        &mut self,
-        uids: &UidSet,
-        modseq: ModSeq,
-        time: i64,
-        ranges_max: usize,
-        foreign: &ForeignTable,
-    ) -> Vec<EmailId> {
+    /// Takes the entries of `uids` away, and gives their rows.
+    pub(crate) fn take_rows(&mut self, uids: &UidSet) -> Vec<Row> {
         let runs: Vec<_> = self.runs(uids).collect();
         let mut rows: Vec<Row> = Vec::with_capacity(runs.iter().map(|(_, rows)| rows.len()).sum());
         for runs in runs.chunk_by(|a, b| a.0 == b.0) {
@@ -103,18 +94,21 @@ impl Mailbox {
         self.slots.retain(|slot| slot.summary.rows > 0);
         self.merge_small();
         self.recount();
+        rows
+    }
+
+    /// Remembers that `uids` are gone, also those that had no entry, and the rows that can be brought back.
+    pub(crate) fn remember_expunged(
+        &mut self,
+        uids: &UidSet,
+        rows: Vec<Row>,
+        modseq: ModSeq,
+        time: i64,
+        ranges_max: usize,
+    ) {
         self.uidnext = self.uidnext.max(uids.last().map_or(0, |last| u64::from(last) + 1));
         self.highest_modseq = self.highest_modseq.max(modseq);
-        let mut gone = Vec::new();
-        if !foreign.is_empty() {
-            rows.retain(|row| {
-                let is_foreign = foreign.has(row.email_id);
-                gone.extend(is_foreign.then_some(row.email_id));
-                !is_foreign
-            });
-        }
         self.history.push(Batch { modseq, time, uids: uids.clone(), rows }, ranges_max);
-        gone
     }
 
     /// Joins neighbouring chunks that fit into half a chunk, so that the list stays short.

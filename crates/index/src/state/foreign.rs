@@ -178,6 +178,7 @@ impl ForeignTable {
         self.blocks.get(block)?.find(id.0).map(|row| (block, row))
     }
 
+    /// Whether a message is foreign.
     pub(crate) fn has(&self, id: EmailId) -> bool {
         self.place(id).is_some()
     }

@@ -1,11 +1,57 @@
 //! The account as a few maps: what the log must agree with, computed in the simplest way there is.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
-use mailyard_index::{Log, Mailbox, State};
-use model::{EmailId, Flags, ModSeq, UidSet};
+use mailyard_index::{Foreign, ForeignMessage, Log, Mailbox, State};
+use model::{EmailId, Error, ErrorKind, Flags, ModSeq, UidSet};
+
+/// The bytes of foreign messages, with the octets of their headers, by id.
+#[derive(Debug, Default)]
+pub struct Files(Mutex<BTreeMap<u64, (Vec<u8>, usize)>>);
+
+/// The digest of a foreign message here.
+pub fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(7, |digest, byte| (digest ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+impl Files {
+    /// Puts a message where the log says that it is.
+    pub fn insert(&self, id: EmailId, bytes: &[u8], header_len: u32) {
+        self.0.lock().unwrap().insert(id.0, (bytes.to_vec(), header_len as usize));
+    }
+
+    /// All ids that ever were here.
+    pub fn ids(&self) -> Vec<EmailId> {
+        self.0.lock().unwrap().keys().map(|id| EmailId(*id)).collect()
+    }
+
+    fn find(&self, id: EmailId) -> model::Result<(Vec<u8>, usize)> {
+        let gone = || Error::new(ErrorKind::Expunged, "the message is not in its file");
+        self.0.lock().unwrap().get(&id.0).cloned().ok_or_else(gone)
+    }
+}
+
+impl Foreign for Files {
+    fn header(&self, id: EmailId, out: &mut Vec<u8>) -> model::Result<()> {
+        let (bytes, header_len) = self.find(id)?;
+        out.extend_from_slice(&bytes[..header_len]);
+        Ok(())
+    }
+
+    fn range(
+        &self,
+        id: EmailId,
+        range: Range<u64>,
+        sink: &mut dyn FnMut(&[u8]) -> model::Result<()>,
+    ) -> model::Result<()> {
+        let (bytes, _) = self.find(id)?;
+        bytes[range.start as usize..range.end as usize].chunks(100).try_for_each(sink)
+    }
+}
 
 /// Derives two blobs from a message: its header's length as text, and its last ten bytes.
 #[derive(Debug)]
@@ -38,6 +84,8 @@ pub struct Entry {
     pub date: i64,
     pub size: u32,
     pub email: u64,
+    /// What is known of its message when that is foreign.
+    pub foreign: Option<ForeignMessage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -64,13 +112,14 @@ pub struct Account {
     pub modseq: u64,
 }
 
-fn observe_mailbox(mailbox: &Mailbox, since: i64) -> Expected {
+fn observe_mailbox(state: &State, mailbox: &Mailbox, since: i64) -> Expected {
     let entry = |row: &mailyard_index::Row| Entry {
         flags: row.flags.0,
         modseq: row.modseq.0,
         date: row.internal_date.unix_seconds,
         size: row.size,
         email: row.email_id.0,
+        foreign: state.foreign(row.email_id),
     };
     Expected {
         name: mailbox.name().to_string(),
@@ -89,11 +138,13 @@ fn observe_mailbox(mailbox: &Mailbox, since: i64) -> Expected {
 /// The account as the log shows it; of expunged entries those since `since`.
 pub fn observe(state: &State, since: i64) -> Account {
     Account {
-        mailboxes: state.mailboxes().map(|mailbox| (mailbox.id().0, observe_mailbox(mailbox, since))).collect(),
+        mailboxes: state.mailboxes().map(|mailbox| (mailbox.id().0, observe_mailbox(state, mailbox, since))).collect(),
         deleted: state
             .deleted_mailboxes()
             .filter(|deleted| deleted.deleted_at >= since)
-            .map(|deleted| (deleted.mailbox.id().0, (observe_mailbox(&deleted.mailbox, since), deleted.deleted_at)))
+            .map(|deleted| {
+                (deleted.mailbox.id().0, (observe_mailbox(state, &deleted.mailbox, since), deleted.deleted_at))
+            })
             .collect(),
         subscriptions: state.subscriptions().iter().map(ToString::to_string).collect(),
         note: state.annotation("note").map(<[u8]>::to_vec),
@@ -141,6 +192,22 @@ pub fn check_mailbox(mailbox: &Mailbox, expected: &Expected) {
         let changed: Vec<u32> =
             expected.entries.iter().filter(|(_, e)| e.modseq > since).map(|(uid, _)| *uid).collect();
         assert!(mailbox.changed_since(ModSeq(since)).map(|(_, row)| row.uid.get()).eq(changed));
+    }
+}
+
+/// The foreign messages of a mailbox are those of its entries; of all that ever were, those without an entry are forgotten.
+pub fn check_foreign(state: &State, account: &Account, files: &Files) {
+    let mailboxes = account.mailboxes.values().chain(account.deleted.values().map(|(expected, _)| expected));
+    let used: BTreeSet<u64> =
+        mailboxes.flat_map(|expected| expected.entries.values()).map(|entry| entry.email).collect();
+    for id in files.ids().into_iter().filter(|id| !used.contains(&id.0)) {
+        assert_eq!(state.foreign(id), None, "message {id} has no entry");
+    }
+    for mailbox in state.mailboxes() {
+        let expected = account.mailboxes[&mailbox.id().0].entries.iter();
+        let expected = expected.filter_map(|(uid, entry)| Some((*uid, entry.email, entry.foreign?)));
+        let found = mailbox.foreign(state).map(|(row, message)| (row.uid.get(), row.email_id.0, message));
+        assert!(found.eq(expected), "the foreign messages of {}", mailbox.name());
     }
 }
 
