@@ -91,6 +91,7 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
         replay.find(&tail.path.clone(), tail.end(), format!("the frames {from} to {to} are damaged"));
     }
     files.findings.append(&mut replay.findings);
+    replay.state.foreign.purge();
     crate::cache::remove_useless(env, dir, &layout.segments);
     let progress = Progress::new(checkpointed, files.findings);
     Ok(Opened { state: replay.state, layout, progress, lock })
@@ -333,5 +334,6 @@ pub(crate) fn replay_log(layout: &Layout, options: &Options, upto: u64) -> Resul
         replay.tail(&found)?;
         replay.findings.extend(found.scan.findings);
     }
+    replay.state.foreign.purge();
     Ok((replay.state, replay.findings))
 }

@@ -114,6 +114,7 @@ impl Transaction {
             return Err(Error::over_limit("frame_events_bytes_max", "the transaction changes too much at once"));
         }
         let events_crc = crc32c::crc32c(&events);
+        self.state.foreign.purge();
         self.state.finish_frame(&self.frame, events_crc);
         let Transaction { state, frame, messages, .. } = self;
         Ok(Some((state, Finished { frame, events, events_crc, messages })))

@@ -1,10 +1,12 @@
 //! Which messages are foreign, and what the log knows of them: a table of the whole account, by id, in blocks that states
 //! share.
 //!
-//! Invariants: ids rise strictly from block to block and inside each; no block is empty; a message that an entry used and none
-//! uses any more is not here.
+//! Invariants: ids rise strictly from block to block and inside each; no block is empty; between transactions every message here
+//! has an entry. While the log is replayed that is not so: compaction may have dropped an entry that kept a message until
+//! another one, which comes later, got it. So messages go only with [`ForeignTable::purge`].
 
 use std::collections::BTreeSet;
+use std::mem;
 use std::sync::Arc;
 
 use model::EmailId;
@@ -36,9 +38,6 @@ struct Stored {
     /// Entries that have it.
     entries: u32,
 }
-
-/// Marks a message that has lost its last entry, while a block is being gone through.
-const GONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
 enum Rows {
@@ -155,6 +154,8 @@ impl Block {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForeignTable {
     blocks: Arc<Vec<Arc<Block>>>,
+    /// Messages that were without an entry at some time since the last purge.
+    unused: Vec<EmailId>,
 }
 
 impl ForeignTable {
@@ -162,7 +163,8 @@ impl ForeignTable {
     pub(crate) fn load(blocks: Vec<Block>) -> Option<Self> {
         let last = |block: &Block| block.id(block.len() - 1);
         let is_rising = blocks.windows(2).all(|pair| matches!(pair, [a, b] if last(a) < b.first));
-        is_rising.then(|| ForeignTable { blocks: Arc::new(blocks.into_iter().map(Arc::new).collect()) })
+        is_rising
+            .then(|| ForeignTable { blocks: Arc::new(blocks.into_iter().map(Arc::new).collect()), unused: Vec::new() })
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -217,6 +219,7 @@ impl ForeignTable {
             if blocks.last().is_some_and(|block| block.id(block.len() - 1) >= id.0) {
                 continue;
             }
+            self.unused.push(id);
             let row = |distance| Stored { digest, id: distance, octets, header_octets, entries: 0 };
             let room = |block: &&mut Arc<Block>| block.len() < FOREIGN_ROWS_MAX;
             let last = blocks.last_mut().filter(room);
@@ -227,38 +230,49 @@ impl ForeignTable {
         }
     }
 
-    /// Changes these messages; the numbers of the blocks that they are in.
-    fn edit(&mut self, ids: &[EmailId], change: impl Fn(&mut Stored)) -> BTreeSet<usize> {
-        let mut touched = BTreeSet::new();
+    fn edit(&mut self, ids: &[EmailId], mut change: impl FnMut(EmailId, &mut Stored)) {
         for id in ids {
-            if let Some((number, row)) = self.place(*id)
-                && let Some(block) = Arc::make_mut(&mut self.blocks).get_mut(number)
+            if let Some((block, row)) = self.place(*id)
+                && let Some(block) = Arc::make_mut(&mut self.blocks).get_mut(block)
                 && let Some(row) = Arc::make_mut(block).owned_mut().get_mut(row)
             {
-                change(row);
-                touched.insert(number);
+                change(*id, row);
             }
         }
-        touched
     }
 
     /// New entries have these messages.
     pub(crate) fn hold(&mut self, ids: &[EmailId]) {
-        let _ = self.edit(ids, |row| row.entries = row.entries.saturating_add(1).min(GONE - 1));
+        self.edit(ids, |_, row| row.entries = row.entries.saturating_add(1));
     }
 
-    /// Entries that had these messages are gone; messages that no entry has any more go as well.
+    /// Entries that had these messages are gone.
     pub(crate) fn release(&mut self, ids: &[EmailId]) {
-        let touched = self.edit(ids, |row| row.entries = if row.entries <= 1 { GONE } else { row.entries - 1 });
+        let mut unused = mem::take(&mut self.unused);
+        self.edit(ids, |id, row| {
+            row.entries = row.entries.saturating_sub(1);
+            unused.extend((row.entries == 0).then_some(id));
+        });
+        self.unused = unused;
+    }
+
+    /// Forgets the messages that no entry has: at the end of a transaction, or of a replay of the log.
+    pub(crate) fn purge(&mut self) {
+        let unused = mem::take(&mut self.unused);
+        let is_unused = |(block, row): &(usize, usize)| {
+            self.blocks.get(*block).is_some_and(|block| block.stored(*row).entries == 0)
+        };
+        let places = unused.into_iter().filter_map(|id| self.place(id)).filter(is_unused);
+        let touched: BTreeSet<usize> = places.map(|(block, _)| block).collect();
         if touched.is_empty() {
             return;
         }
         let blocks = Arc::make_mut(&mut self.blocks);
         let mut kept: Vec<Arc<Block>> = Vec::with_capacity(blocks.len());
-        for (number, mut block) in std::mem::take(blocks).into_iter().enumerate() {
+        for (number, mut block) in mem::take(blocks).into_iter().enumerate() {
             if touched.contains(&number) {
                 // A block without its first message keeps counting from it.
-                Arc::make_mut(&mut block).owned_mut().retain(|row| row.entries != GONE);
+                Arc::make_mut(&mut block).owned_mut().retain(|row| row.entries > 0);
                 if block.len() == 0 {
                     continue;
                 }
