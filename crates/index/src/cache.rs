@@ -1,6 +1,6 @@
-//! Blobs derived from messages (structure, envelope, preview): kept beside each segment, made on the spot otherwise.
+//! Blobs derived from messages (structure, envelope, preview): kept beside each segment, in memory for a tail, made on the spot otherwise.
 //!
-//! Those of foreign messages are not kept: they are made when somebody asks.
+//! Those of foreign messages are not kept: they are made when somebody asks, from the header alone where that is enough.
 //!
 //! A cache file is never needed: a missing, damaged or outdated one costs time only. It is therefore written without a
 //! sync. Byte table: `docs/format-index.md`.
@@ -17,6 +17,7 @@ use crate::log::Log;
 use crate::reader::{Block, BlockSource, MessageBytes, Place, Reader};
 use crate::segment::Segment;
 use crate::segment::column::{Codec, ColumnSpan, ColumnWriter, Output, read_block};
+use crate::tail::Tail;
 
 /// Blobs that [`crate::Derive`] may make of a message.
 pub(crate) const DERIVED_COLUMNS_MAX: usize = 16;
@@ -105,7 +106,9 @@ pub(crate) fn header(version: u32, rows: u32, columns: &[(ColumnSpan, ColumnSpan
 /// What a reader keeps of derived blobs.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
-    /// The message whose blobs were made last, and they.
+    /// The blob of a message in a tail that was asked for last.
+    kept: Option<Arc<[u8]>>,
+    /// The message in a segment whose blobs were made last, and they.
     last: Option<EmailId>,
     made: Vec<Vec<u8>>,
     /// Of each column the last blocks of offsets and blobs.
@@ -158,23 +161,65 @@ impl Derived {
 impl Reader {
     /// What [`crate::Derive`] made of a message: its `column`th blob. Made on the spot when it is not kept.
     pub fn derived(&mut self, id: EmailId, column: usize) -> Result<&[u8]> {
-        if self.derived.last == Some(id) {
-            return self.made(column);
+        match self.finder.place(id)? {
+            Place::Segment(segment, _, row) => {
+                if self.derived.last == Some(id) {
+                    return self.made(column);
+                }
+                if self.derived.load(&self.log, segment, row, column).is_some() {
+                    return Ok(self.derived.scratch.get(1..).unwrap_or_default());
+                }
+                self.derived.last = None;
+                self.derived.made = self.derive(id)?;
+                self.derived.last = Some(id);
+                self.made(column)
+            }
+            Place::Tail(tail, _) => {
+                let blob = match tail.kept.find(id, column) {
+                    Some(blob) => blob,
+                    None => self.derive_and_keep(&tail, id, column)?,
+                };
+                Ok(self.derived.kept.insert(blob))
+            }
+            Place::Foreign(_) => {
+                if self.derived.last == Some(id) {
+                    return self.made(column);
+                }
+                if let Some(derive) = self.log.derive.clone()
+                    && let Some(blob) = derive.derive_from_header(column, self.header(id)?)
+                {
+                    return Ok(self.derived.kept.insert(blob.into()));
+                }
+                self.derived.last = None;
+                self.derived.made = self.derive(id)?;
+                self.derived.last = Some(id);
+                self.made(column)
+            }
         }
-        if let Place::Segment(segment, _, row) = self.finder.place(id)?
-            && self.derived.load(&self.log, segment, row, column).is_some()
+    }
+
+    /// Makes a blob of a message in a tail, from its header alone where that is enough.
+    fn derive_and_keep(&mut self, tail: &Tail, id: EmailId, column: usize) -> Result<Arc<[u8]>> {
+        if let Some(derive) = self.log.derive.clone()
+            && let Some(blob) = derive.derive_from_header(column, self.header(id)?)
         {
-            return Ok(self.derived.scratch.get(1..).unwrap_or_default());
+            let blob: Arc<[u8]> = blob.into();
+            tail.kept.keep(id, column, &blob);
+            return Ok(blob);
         }
-        self.derived.last = None;
-        self.derived.made = self.derive(id)?;
-        self.derived.last = Some(id);
-        self.made(column)
+        let mut wanted = None;
+        for (number, blob) in self.derive(id)?.into_iter().enumerate() {
+            let blob: Arc<[u8]> = blob.into();
+            tail.kept.keep(id, number, &blob);
+            if number == column {
+                wanted = Some(blob);
+            }
+        }
+        wanted.ok_or_else(|| no_column(column))
     }
 
     fn made(&self, column: usize) -> Result<&[u8]> {
-        let blob = self.derived.made.get(column).map(Vec::as_slice);
-        blob.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("there is no derived column {column}")))
+        self.derived.made.get(column).map(Vec::as_slice).ok_or_else(|| no_column(column))
     }
 
     /// Makes the blobs of a message.
@@ -184,6 +229,10 @@ impl Reader {
         let info = self.info(id)?;
         derive.derive(&mut MessageBytes { reader: self, info, id })
     }
+}
+
+fn no_column(column: usize) -> Error {
+    Error::new(ErrorKind::Invalid, format!("there is no derived column {column}"))
 }
 
 impl Log {

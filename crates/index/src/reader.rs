@@ -518,4 +518,10 @@ pub trait Derive: Send + Sync + std::fmt::Debug {
     /// The blobs of one message, exactly [`Derive::columns`] of them. An error makes no blobs: the message is asked about
     /// again whenever somebody needs one.
     fn derive(&self, message: &mut MessageBytes<'_>) -> Result<Vec<Vec<u8>>>;
+
+    /// A blob that needs nothing but the header, made from it; `None` for those that need the whole message.
+    fn derive_from_header(&self, column: usize, header: &[u8]) -> Option<Vec<u8>> {
+        let _ = (column, header);
+        None
+    }
 }

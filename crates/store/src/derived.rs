@@ -51,6 +51,27 @@ impl Derive for MimeDerive {
             })
         })
     }
+
+    fn derive_from_header(&self, column: usize, header: &[u8]) -> Option<Vec<u8>> {
+        match column {
+            column::ENVELOPE => {
+                let mut scanner = Scanner::new();
+                scanner.push(header);
+                let mut envelope = Vec::new();
+                scanner.finish().0.message.envelope.write_imap(&mut envelope);
+                Some(envelope)
+            }
+            column::SENT_DAY => Some(sent_day(header)),
+            _ => None,
+        }
+    }
+}
+
+/// The column [`column::SENT_DAY`].
+fn sent_day(header: &[u8]) -> Vec<u8> {
+    let sent = HeaderBlock::new(header).first("Date").and_then(mime::parse_date);
+    let day = sent.and_then(|date| i32::try_from(date.civil_days()).ok());
+    day.map_or_else(Vec::new, |day| day.to_le_bytes().to_vec())
 }
 
 /// Gives octets of the message under derivation to the sink, in pieces.
@@ -69,10 +90,7 @@ pub(crate) fn derive(len: u64, read: &mut ReadRange<'_>) -> Result<Vec<Vec<u8>>>
     };
     let mut header = Vec::new();
     read(structure.message.root.header.clone(), &mut |piece| header.extend_from_slice(piece))?;
-    let sent = HeaderBlock::new(&header).first("Date").and_then(mime::parse_date);
-    if let Some(day) = sent.and_then(|date| i32::try_from(date.civil_days()).ok()) {
-        set(column::SENT_DAY, day.to_le_bytes().to_vec());
-    }
+    set(column::SENT_DAY, sent_day(&header));
     // RFC 8970 §3: the first part that has text to show.
     for part in mime::preview_parts(&structure) {
         let mut builder = PreviewBuilder::new(part);
@@ -115,4 +133,34 @@ pub(crate) fn structure_of(bytes: &[u8]) -> Result<Structure> {
 pub(crate) fn sent_date_of(bytes: &[u8]) -> Option<CivilDate> {
     let day = i32::from_le_bytes(bytes.try_into().ok()?);
     Some(CivilDate::from_days(i64::from(day)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_alone_gives_the_same_columns() {
+        for message in [
+            "From: a@b\r\nDate: Thu, 22 Aug 2002 12:36:23 +0000\r\nSubject: =?utf-8?q?=C3=A9?=\r\n\r\nbody\r\n",
+            "Content-Type: multipart/mixed; boundary=x\r\nTo: c@d\r\n\r\n--x\r\nSubject: inner\r\n\r\ny\r\n--x--\r\n",
+            "Content-Type: message/rfc822\r\n\r\nFrom: inner@x\r\n\r\nz\r\n",
+            "Subject: no end",
+            "\r\nonly a body",
+            "",
+        ] {
+            let bytes = message.as_bytes();
+            let whole = derive(bytes.len() as u64, &mut |range, sink| {
+                sink(&bytes[range.start as usize..range.end as usize]);
+                Ok(())
+            });
+            let whole = whole.expect("bytes in memory can be read");
+            let header = message.find("\r\n\r\n").map_or(bytes, |end| &bytes[..end + 4]);
+            let header = if message.starts_with("\r\n") { &bytes[..2] } else { header };
+            for column in [column::ENVELOPE, column::SENT_DAY] {
+                let alone = MimeDerive.derive_from_header(column, header).expect("a column of the header");
+                assert_eq!(alone, whole[column], "{message:?}, column {column}");
+            }
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! The tail: where transactions are written first. One file of frames; frozen when it is large, then sealed.
 
 mod frame;
+mod kept;
 mod scan;
 mod write;
 
@@ -43,12 +44,14 @@ pub(crate) struct Tail {
     pub(crate) epoch: u32,
     pub(crate) first_frame: u64,
     table: RwLock<Table>,
+    /// What was derived from its messages.
+    pub(crate) kept: kept::Kept,
 }
 
 impl Tail {
     pub(crate) fn new(path: PathBuf, file: Arc<dyn File>, epoch: u32, first_frame: u64) -> Self {
         let table = Table { end: TAIL_HEADER_BYTES as u64, last_frame: first_frame - 1, ..Table::default() };
-        Tail { path, file, epoch, first_frame, table: RwLock::new(table) }
+        Tail { path, file, epoch, first_frame, table: RwLock::new(table), kept: kept::Kept::default() }
     }
 
     /// The file's name for a tail that begins with this frame; names sort like frames.

@@ -43,6 +43,8 @@ fn run(args: Args) -> Result<ExitCode> {
         }
         Command::Demo { listen } => demo::run(listen, global.json)?,
         Command::Bench { arguments } => {
+            // Mail is nobody else's business, but the servers that are measured run as other users and share folders with this one.
+            rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
             let name = std::iter::once("mailyard bench".into());
             return Ok(bench::run(name.chain(arguments)));
         }
