@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::clock::Timestamp;
+
 /// The machine's name and its processes.
 pub trait Host: Send + Sync + fmt::Debug {
     /// The name of the machine (`uname -n`): a process number means something only beside it.
@@ -10,7 +12,10 @@ pub trait Host: Send + Sync + fmt::Debug {
     /// The number of this process.
     fn process(&self) -> u32;
 
-    /// Whether a process of this number runs on this machine, whoever it belongs to. A number is given out again some time after its
-    /// process has ended: `true` says less than `false`.
-    fn is_running(&self, process: u32) -> bool;
+    /// Since when a process of this number runs on this machine, whoever it belongs to; none: there is none.
+    ///
+    /// A number is given out again some time after its process has ended, and after a restart of the machine at once: the time tells
+    /// whether this one can have done what was done in its name. It moves when somebody sets the machine's clock; where the system does not tell it,
+    /// it is the earliest there is.
+    fn running_since(&self, process: u32) -> Option<Timestamp>;
 }

@@ -522,16 +522,20 @@ fn processes_run_or_do_not() {
     let host = Env::real().host;
     assert!(!host.name().is_empty());
     assert_eq!(host.process(), std::process::id());
-    assert!(host.is_running(host.process()) && host.is_running(1));
+    let (now, own) = (Env::real().clock.now(), host.running_since(host.process()).unwrap());
+    assert!(own <= now && now <= own.saturating_add(Duration::from_secs(86_400)), "{own:?} {now:?}");
+    assert!(host.running_since(1).unwrap() <= own);
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
-    assert!(!host.is_running(child.id()) && !host.is_running(0) && !host.is_running(u32::MAX));
+    assert!([child.id(), 0, u32::MAX].iter().all(|process| host.running_since(*process).is_none()));
     let simulated = SimEnv::new(1);
     let other = simulated.as_process(7).env().host;
-    assert!(other.process() == 7 && simulated.env().host.is_running(7));
+    assert!(other.process() == 7 && simulated.env().host.running_since(7).is_some());
+    simulated.host.start(8, Timestamp::from_seconds(5));
+    assert_eq!(other.running_since(8), Some(Timestamp::from_seconds(5)));
     simulated.host.end(7);
-    assert!(!other.is_running(7));
-    assert!(!simulated.host.on_machine("far").is_running(7));
+    assert_eq!(other.running_since(7), None);
+    assert_eq!(simulated.host.on_machine("far").running_since(8), None);
 }
 
 /// What one random operation gives: its result, or the kind of its error.
