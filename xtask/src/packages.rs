@@ -1,17 +1,20 @@
-//! The Debian packages whose programs the end-to-end tests drive.
+//! The Debian packages whose programs the tests drive.
 
 use crate::step::{Log, Outcome, Report, Result};
 use crate::tree::{is_root, program};
 use std::process::Command;
 
 /// A program that the tests call, and the Debian package that has it.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 9] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
     ("tmux", "tmux"),
     ("openssl", "openssl"),
     ("chromium", "chromium"),
+    ("lockfile", "procmail"),
+    ("dotlockfile", "liblockfile-bin"),
+    ("lockfile-create", "lockfile-progs"),
 ];
 
 /// Checks that every needed program is there; installs what is missing when that is possible.

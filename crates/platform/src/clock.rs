@@ -37,6 +37,9 @@ pub trait Clock: Send + Sync + fmt::Debug {
 
     /// Time since some fixed instant in the past of this process. Never goes backwards; use it for intervals.
     fn monotonic(&self) -> Duration;
+
+    /// Lets the calling thread wait. A simulated clock moves on by as much and returns at once.
+    fn sleep(&self, time: Duration);
 }
 
 #[cfg(test)]

@@ -63,9 +63,44 @@ pub struct Metadata {
     /// The inode number: the same for all hard links of a file, and never that of another file of the same file
     /// system that exists at the same time.
     pub inode: u64,
+    /// The file system that it is on: with the inode it names the file.
+    pub device: u64,
+    /// How many names it has.
+    pub links: u64,
+    /// When contents, names or attributes last changed. Unlike `modified` nobody can set it; it is told by the clock of the machine
+    /// that has the disk (on NFS the server's).
+    pub changed: Timestamp,
 }
 
-/// An exclusive lock from [`Disk::lock`]. Dropping it releases the lock, and so does the death of the process.
+impl Metadata {
+    /// Whether both are of one file, under whatever names.
+    pub fn is_same_file(&self, other: &Metadata) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// By which of the system's two tables of locks [`File::try_lock`] keeps others away. Each counts only for programs that ask the same one.
+///
+/// Linux makes one table of both on NFS: there, only one of them should be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LockTable {
+    /// The record locks of `fcntl(2)` and `lockf(3)`, on the whole file. Ours belong to the open file (F_OFD_SETLK), so that closing another
+    /// handle does not lose them, and conflict with those of processes (F_SETLK), which most mail programs take.
+    Fcntl,
+    /// Those of `flock(2)`; [`Disk::lock`] takes them too.
+    Flock,
+}
+
+/// Who else may hold a lock at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LockMode {
+    /// Others that take it shared.
+    Shared,
+    /// Nobody.
+    Exclusive,
+}
+
+/// A lock from [`Disk::lock`] or [`File::try_lock`]. Dropping it releases the lock, and so does the death of the process.
 pub struct LockGuard {
     _held: Box<dyn Any + Send + Sync>,
 }
@@ -249,6 +284,28 @@ pub trait File: Send + Sync + fmt::Debug {
     ///
     /// Durable: after [`File::sync_data`]; before that, any part of the range may still have its old bytes.
     fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// Takes a range out: what is behind it moves to its start, by changing the file system's books and not by copying, and the file is so
+    /// much shorter. `Unsupported` where the file system cannot do it: then nothing changed. `InvalidInput` unless both numbers are multiples
+    /// of the file system's block size (4096 is one for most) and the range ends before the file does.
+    ///
+    /// Contract: everything written to the file was synced before, and nothing is written between this and the next sync. The simulated disk
+    /// panics when it is broken: bytes on their way to the disk would land on either side of the move.
+    ///
+    /// Durable: after [`File::sync_data`]. Before that a power cut leaves the old file, the new one, or something between, as the extents of
+    /// a file move one by one, in a transaction each: the length is the old one, the range has become zeros (a hole), and a first part of what
+    /// is behind it, whole blocks, has moved; the hole is behind that part then. Taking out the hole where it is finishes the work.
+    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()>;
+
+    /// What this file is now, whatever its name leads to.
+    fn metadata(&self) -> io::Result<Metadata>;
+
+    /// Takes a lock on this file, in one of the tables. Never waits: `WouldBlock` when another program, another handle or another guard of this
+    /// one holds a lock that does not go with it. A handle has at most one guard in each table. An exclusive lock needs a handle that may write
+    /// (`fcntl(2)`: EBADF).
+    ///
+    /// The lock ends with the guard or with the handle, whichever goes first, and so with the process.
+    fn try_lock(&self, table: LockTable, mode: LockMode) -> io::Result<LockGuard>;
 
     /// Fills `buf` from `offset` on; `UnexpectedEof` when the file ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {

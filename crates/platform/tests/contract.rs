@@ -7,8 +7,13 @@
 use std::io::{ErrorKind, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
-use mailyard_platform::{Disk, Env, File, OpenMode, Prng, Timestamp, sim::SimEnv};
+use mailyard_platform::real::RealWatch;
+use mailyard_platform::{
+    Disk, Env, File, Host, LockMode, LockTable, OpenMode, Prng, Timestamp, Watch, WatchGuard, sim::SimEnv,
+};
 
 /// Runs one check on both disks, each time in an empty directory.
 macro_rules! contract {
@@ -286,6 +291,91 @@ contract! {
         disk.lock(&path).unwrap();
     }
 
+    fn locks_on_handles(disk, dir) {
+        let path = dir.join("a");
+        put(disk, &path, b"1");
+        let handles: Vec<_> = (0..3).map(|_| disk.open(&path, OpenMode::ReadWrite).unwrap()).collect();
+        let [a, b, c] = &handles[..] else { unreachable!() };
+        for table in [LockTable::Fcntl, LockTable::Flock] {
+            let first = a.try_lock(table, LockMode::Shared).unwrap();
+            let second = b.try_lock(table, LockMode::Shared).unwrap();
+            assert_eq!(kind(a.try_lock(table, LockMode::Shared)), Some(ErrorKind::WouldBlock), "one guard a handle");
+            assert_eq!(kind(a.try_lock(table, LockMode::Exclusive)), Some(ErrorKind::WouldBlock), "it is no upgrade");
+            assert_eq!(kind(c.try_lock(table, LockMode::Exclusive)), Some(ErrorKind::WouldBlock));
+            drop(first);
+            assert_eq!(kind(c.try_lock(table, LockMode::Exclusive)), Some(ErrorKind::WouldBlock));
+            drop(second);
+            let only = c.try_lock(table, LockMode::Exclusive).unwrap();
+            drop(disk.open(&path, OpenMode::ReadWrite).unwrap()); // closing another handle loses nothing
+            for mode in [LockMode::Shared, LockMode::Exclusive] {
+                assert_eq!(kind(a.try_lock(table, mode)), Some(ErrorKind::WouldBlock));
+            }
+            drop(only);
+            a.try_lock(table, LockMode::Exclusive).unwrap();
+        }
+        let _fcntl = a.try_lock(LockTable::Fcntl, LockMode::Exclusive).unwrap();
+        let flock = b.try_lock(LockTable::Flock, LockMode::Exclusive).unwrap();
+        assert_eq!(kind(disk.lock(&path)), Some(ErrorKind::WouldBlock), "it is of the second table");
+        drop(flock);
+        let whole = disk.lock(&path).unwrap();
+        assert_eq!(kind(b.try_lock(LockTable::Flock, LockMode::Shared)), Some(ErrorKind::WouldBlock));
+        drop(whole);
+        let reader = disk.open(&path, OpenMode::Read).unwrap();
+        assert!(reader.try_lock(LockTable::Fcntl, LockMode::Exclusive).is_err());
+        drop(handles);
+        assert_eq!(kind(reader.try_lock(LockTable::Fcntl, LockMode::Shared)), Some(ErrorKind::WouldBlock), "a guard outlives its handle");
+    }
+
+    fn what_names_a_file(disk, dir) {
+        let path = dir.join("a");
+        let file = put(disk, &path, b"123");
+        let before = file.metadata().unwrap();
+        assert_eq!(before, disk.metadata(&path).unwrap());
+        assert_eq!((before.len, before.links), (3, 1));
+        disk.link(&path, &dir.join("b")).unwrap();
+        assert_eq!(file.metadata().unwrap().links, 2);
+        disk.remove(&path).unwrap();
+        put(disk, &path, b"another");
+        let after = file.metadata().unwrap();
+        assert_eq!((after.len, after.links), (3, 1));
+        assert!(after.is_same_file(&before) && after.changed >= before.changed);
+        assert!(!after.is_same_file(&disk.metadata(&path).unwrap()));
+        disk.rename(&path, &dir.join("b")).unwrap();
+        assert_eq!(file.metadata().unwrap().links, 0);
+        assert_eq!(disk.metadata(dir).unwrap().device, before.device);
+        file.set_modified(Timestamp::from_seconds(5)).unwrap();
+        assert!(file.metadata().unwrap().changed >= before.changed, "nobody can set it");
+    }
+
+    fn taking_ranges_out(disk, dir) {
+        const BLOCK: usize = 4096;
+        let path = dir.join("a");
+        let bytes: Vec<u8> = (0..10 * BLOCK + 100).map(|at| (at / BLOCK) as u8).collect();
+        let file = put(disk, &path, &bytes);
+        file.sync_data().unwrap();
+        file.collapse_range(0, 0).unwrap();
+        match file.collapse_range(2 * BLOCK as u64, 3 * BLOCK as u64) {
+            Err(e) if e.kind() == ErrorKind::Unsupported => assert_eq!(disk.read(&path).unwrap(), bytes),
+            result => {
+                result.unwrap();
+                let rest = [&bytes[..2 * BLOCK], &bytes[5 * BLOCK..]].concat();
+                assert_eq!(disk.read(&path).unwrap(), rest);
+                assert_eq!(file.len().unwrap(), rest.len() as u64);
+                file.sync_data().unwrap();
+                let held = disk.metadata(&path).unwrap().allocated_bytes;
+                assert!((rest.len() as u64..bytes.len() as u64).contains(&held), "{held}");
+                let (block, len) = (BLOCK as u64, rest.len() as u64);
+                for (offset, len) in [(1, block), (0, 100), (block, len - block), (block, 100 * block)] {
+                    assert_eq!(kind(file.collapse_range(offset, len)), Some(ErrorKind::InvalidInput), "{offset} {len}");
+                }
+                file.collapse_range(0, block).unwrap();
+                file.sync_data().unwrap();
+                file.write_at(b"end", 6 * block + 100).unwrap();
+                assert_eq!(disk.read(&path).unwrap(), [&rest[BLOCK..], b"end"].concat());
+            }
+        }
+    }
+
     fn maps(disk, dir) {
         let path = dir.join("a");
         put(disk, &path, b"");
@@ -320,6 +410,132 @@ contract! {
         assert!(before.seconds >= 1_000_000_000 && before.nanoseconds < 1_000_000_000);
         assert!(disk.metadata(dir).unwrap().modified.seconds >= 1_000_000_000);
     }
+}
+
+/// Watches a path; each call is an item of the receiver.
+fn watch(watch: &dyn Watch, path: &Path) -> (WatchGuard, Receiver<()>) {
+    let (sender, receiver) = channel();
+    let guard = watch.watch(path, Arc::new(move || sender.send(()).unwrap_or_default())).unwrap();
+    (guard, receiver)
+}
+
+/// Something was told; whatever else is there is taken too, as one change may be several events.
+fn is_told(receiver: &Receiver<()>) -> bool {
+    let told = receiver.recv_timeout(Duration::from_secs(20)).is_ok();
+    while receiver.try_recv().is_ok() {}
+    told
+}
+
+/// What every watch promises. Where a name changes twice in one step, a watch that looks now and then sees it all the same.
+fn check_watch(disk: &dyn Disk, watcher: &dyn Watch, dir: &Path) {
+    let path = dir.join("inbox");
+    let (_of_file, file_news) = watch(watcher, &path);
+    let (_of_dir, dir_news) = watch(watcher, dir);
+    put(disk, &path, b"");
+    assert!(is_told(&file_news), "created");
+    assert!(is_told(&dir_news), "a new name");
+    disk.open(&path, OpenMode::ReadWrite).unwrap().write_at(b"mail", 0).unwrap();
+    assert!(is_told(&file_news), "written");
+    disk.open(&path, OpenMode::ReadWrite).unwrap().set_len(1).unwrap();
+    assert!(is_told(&file_news), "cut");
+    put(disk, &dir.join("new"), b"all new");
+    assert!(is_told(&dir_news));
+    disk.rename(&dir.join("new"), &path).unwrap();
+    assert!(is_told(&file_news), "replaced");
+    disk.open(&path, OpenMode::ReadWrite).unwrap().write_at(b"more mail", 0).unwrap();
+    assert!(is_told(&file_news), "the new file is written");
+    disk.remove(&path).unwrap();
+    assert!(is_told(&file_news), "removed");
+    assert!(is_told(&dir_news));
+    let missing = dir.join("later/box");
+    let (of_missing, missing_news) = watch(watcher, &missing);
+    disk.create_dir_all(&dir.join("later")).unwrap();
+    put(disk, &missing, b"1");
+    assert!(is_told(&missing_news), "in a directory that was not there");
+    drop(of_missing);
+    let (_of_second, second_news) = watch(watcher, &dir.join("second"));
+    put(disk, &dir.join("second"), b"");
+    assert!(is_told(&second_news));
+    // A call that was under way is over now.
+    while missing_news.try_recv().is_ok() {}
+    put(disk, &missing, b"12");
+    disk.remove(&dir.join("second")).unwrap();
+    assert!(is_told(&second_news));
+    assert!(missing_news.try_recv().is_err(), "its guard is gone");
+}
+
+#[test]
+fn the_kernel_tells_of_changes() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    check_watch(&*env.disk, &*env.watch, dir.path());
+}
+
+#[test]
+fn looking_finds_changes() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    check_watch(&*env.disk, &RealWatch::looking_every(Duration::from_millis(5)), dir.path());
+}
+
+#[test]
+fn the_simulated_disk_tells_of_changes() {
+    let env = SimEnv::new(1).env();
+    env.disk.create_dir_all(Path::new("/mail")).unwrap();
+    check_watch(&*env.disk, &*env.watch, Path::new("/mail"));
+}
+
+/// A watched directory that moves away or goes is looked for from then on.
+#[test]
+fn a_directory_that_was_replaced_is_found_again() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let (mail, away) = (dir.path().join("mail"), dir.path().join("away"));
+    for _ in 0..2 {
+        env.disk.create_dir_all(&mail).unwrap();
+        let (_guard, news) = watch(&*env.watch, &mail.join("a"));
+        env.disk.rename(&mail, &away).unwrap();
+        assert!(is_told(&news));
+        env.disk.create_dir_all(&mail).unwrap();
+        put(&*env.disk, &mail.join("a"), b"1");
+        assert!(is_told(&news));
+        std::fs::remove_dir_all(&mail).unwrap();
+        std::fs::remove_dir_all(&away).unwrap();
+    }
+}
+
+/// A listener may use the disk and end its own watch.
+#[test]
+fn listeners_are_called_without_locks() {
+    let env = SimEnv::new(1).env();
+    let held: Arc<std::sync::Mutex<Option<WatchGuard>>> = Arc::default();
+    let (inner, disk) = (Arc::clone(&held), Arc::clone(&env.disk));
+    let listener = move || {
+        assert!(disk.exists(Path::new("/a")).unwrap());
+        drop(inner.lock().unwrap().take());
+    };
+    let guard = env.watch.watch(Path::new("/a"), Arc::new(listener)).unwrap();
+    *held.lock().unwrap() = Some(guard);
+    put(&*env.disk, Path::new("/a"), b"1");
+    assert!(held.lock().unwrap().is_none());
+}
+
+#[test]
+fn processes_run_or_do_not() {
+    let host = Env::real().host;
+    assert!(!host.name().is_empty());
+    assert_eq!(host.process(), std::process::id());
+    let (now, own) = (Env::real().clock.now(), host.running_since(host.process()).unwrap());
+    assert!(own <= now && now <= own.saturating_add(Duration::from_secs(86_400)), "{own:?} {now:?}");
+    assert!(host.running_since(1).unwrap() <= own);
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    assert!([child.id(), 0, u32::MAX].iter().all(|process| host.running_since(*process).is_none()));
+    let simulated = SimEnv::new(1);
+    let other = simulated.as_process(7).env().host;
+    assert!(other.process() == 7 && simulated.env().host.running_since(7).is_some());
+    simulated.host.start(8, Timestamp::from_seconds(5));
+    assert_eq!(other.running_since(8), Some(Timestamp::from_seconds(5)));
+    simulated.host.end(7);
+    assert_eq!(other.running_since(7), None);
+    assert_eq!(simulated.host.on_machine("far").running_since(8), None);
 }
 
 /// What one random operation gives: its result, or the kind of its error.

@@ -25,6 +25,10 @@ impl Clock for RealClock {
     fn monotonic(&self) -> Duration {
         self.start.elapsed()
     }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
 }
 
 impl From<SystemTime> for Timestamp {

@@ -10,8 +10,9 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 
+use super::lock::LockedFile;
 use crate::clock::Timestamp;
-use crate::disk::{DirEntry, Disk, File, LockGuard, Metadata, OpenMode};
+use crate::disk::{DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
 use crate::mapped::Mapped;
 
 /// How many buffers Linux takes in one `pwritev` (IOV_MAX).
@@ -34,7 +35,7 @@ impl Disk for RealDisk {
             OpenMode::Create => options.write(true).create(true),
             OpenMode::CreateNew => options.write(true).create_new(true),
         };
-        Ok(Arc::new(RealFile { file: options.open(path)? }))
+        Ok(Arc::new(RealFile { open: LockedFile::new(options.open(path)?) }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -72,19 +73,7 @@ impl Disk for RealDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let metadata = fs::metadata(path)?;
-        Ok(Metadata {
-            len: metadata.len(),
-            // st_blocks counts 512 bytes each, whatever the file system's block size (stat(3type)).
-            allocated_bytes: metadata.blocks().saturating_mul(512),
-            is_dir: metadata.is_dir(),
-            is_file: metadata.is_file(),
-            modified: Timestamp {
-                seconds: metadata.mtime(),
-                nanoseconds: u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
-            },
-            inode: metadata.ino(),
-        })
+        Ok(describe(&fs::metadata(path)?))
     }
 
     fn lock(&self, path: &Path) -> io::Result<LockGuard> {
@@ -115,6 +104,22 @@ impl Disk for RealDisk {
     }
 }
 
+fn describe(metadata: &fs::Metadata) -> Metadata {
+    let time = |seconds, nanoseconds| Timestamp { seconds, nanoseconds: u32::try_from(nanoseconds).unwrap_or(0) };
+    Metadata {
+        len: metadata.len(),
+        // st_blocks counts 512 bytes each, whatever the file system's block size (stat(3type)).
+        allocated_bytes: metadata.blocks().saturating_mul(512),
+        is_dir: metadata.is_dir(),
+        is_file: metadata.is_file(),
+        modified: time(metadata.mtime(), metadata.mtime_nsec()),
+        inode: metadata.ino(),
+        device: metadata.dev(),
+        links: metadata.nlink(),
+        changed: time(metadata.ctime(), metadata.ctime_nsec()),
+    }
+}
+
 /// Maps a file that no longer changes.
 #[expect(unsafe_code, reason = "a memory map is as safe as the promise that the file stands still")]
 fn map_file(file: &fs::File) -> io::Result<memmap2::Mmap> {
@@ -130,13 +135,13 @@ fn map_file(file: &fs::File) -> io::Result<memmap2::Mmap> {
 /// An open file; closed with the last handle.
 #[derive(Debug)]
 struct RealFile {
-    file: fs::File,
+    open: Arc<LockedFile>,
 }
 
 impl File for RealFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         loop {
-            match self.file.read_at(buf, offset) {
+            match self.open.file.read_at(buf, offset) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 result => return result,
             }
@@ -144,7 +149,7 @@ impl File for RealFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_all_at(buf, offset)
+        self.open.file.write_all_at(buf, offset)
     }
 
     fn write_vectored_at(&self, bufs: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
@@ -157,7 +162,7 @@ impl File for RealFile {
         let mut at = offset;
         while !left.is_empty() {
             let batch = left.get(..BUFFERS_PER_CALL).unwrap_or(left);
-            match rustix::io::pwritev(&self.file, batch, at) {
+            match rustix::io::pwritev(&self.open.file, batch, at) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(n) => {
                     at += n as u64;
@@ -171,19 +176,19 @@ impl File for RealFile {
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.open.file.metadata()?.len())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
+        self.open.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.open.file.sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
+        self.open.file.sync_all()
     }
 
     fn set_modified(&self, modified: Timestamp) -> io::Result<()> {
@@ -194,15 +199,27 @@ impl File for RealFile {
             SystemTime::UNIX_EPOCH.checked_add(since)
         };
         let time = whole.and_then(|time| time.checked_add(Duration::from_nanos(modified.nanoseconds.into())));
-        self.file.set_modified(time.ok_or(io::ErrorKind::InvalidInput)?)
+        self.open.file.set_modified(time.ok_or(io::ErrorKind::InvalidInput)?)
     }
 
     fn allocate(&self, offset: u64, len: u64) -> io::Result<()> {
-        fallocate(&self.file, FallocateFlags::empty(), offset, len)
+        fallocate(&self.open.file, FallocateFlags::empty(), offset, len)
     }
 
     fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
-        fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
+        fallocate(&self.open.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
+    }
+
+    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()> {
+        fallocate(&self.open.file, FallocateFlags::COLLAPSE_RANGE, offset, len)
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        Ok(describe(&self.open.file.metadata()?))
+    }
+
+    fn try_lock(&self, table: LockTable, mode: LockMode) -> io::Result<LockGuard> {
+        self.open.try_lock(table, mode)
     }
 }
 

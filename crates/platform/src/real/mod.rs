@@ -2,6 +2,11 @@
 
 mod clock;
 mod disk;
+mod host;
+mod lock;
+mod watch;
 
 pub use clock::{RealClock, RealRandom};
 pub use disk::RealDisk;
+pub use host::RealHost;
+pub use watch::RealWatch;

@@ -44,6 +44,10 @@ impl Clock for SimClock {
     fn monotonic(&self) -> Duration {
         hold(&self.time).1
     }
+
+    fn sleep(&self, time: Duration) {
+        self.advance(time);
+    }
 }
 
 /// A seeded source. Clones draw from the same sequence.

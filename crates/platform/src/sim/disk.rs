@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -12,12 +13,15 @@ use super::faults::{Effect, Faults, Operation, RandomFaults, Stats};
 use super::file::SimFile;
 use super::hold;
 use super::image::Image;
+use super::lock::SimLock;
 use super::space::{BLOCK_BYTES, Space};
-use super::tree::{DirNode, Edit, FileNode, Node, Tree, names};
+use super::tree::{DirNode, Edit, FileNode, Node, SIM_DEVICE, Tree, names};
+use super::watch::{Listeners, SimWatch};
 use crate::clock::{Clock, Timestamp};
-use crate::disk::{DirEntry, Disk, File, LockGuard, Metadata, OpenMode};
+use crate::disk::{DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
 use crate::mapped::Mapped;
 use crate::random::Prng;
+use crate::watch::{OnChange, Watch, WatchGuard};
 
 /// A simulated disk; see [`crate::sim`]. Clones are the same disk.
 #[derive(Clone)]
@@ -42,6 +46,7 @@ pub(super) struct Machine {
     off: bool,
     next_inode: u64,
     trace: Option<Vec<String>>,
+    pub(super) listeners: Listeners,
 }
 
 /// How an operation goes on after [`Machine::begin`].
@@ -83,6 +88,7 @@ impl Machine {
             off: false,
             next_inode,
             trace: None,
+            listeners: Listeners::default(),
         }
     }
 
@@ -117,6 +123,9 @@ impl Machine {
     fn change(&mut self, operation: Operation, path: &Path, edits: Vec<Edit>, now: Timestamp) -> io::Result<()> {
         let course = self.begin(operation, path)?;
         if course != Course::Fails {
+            for edit in &edits {
+                self.listeners.entry_changed(&self.tree, edit);
+            }
             self.tree.change(edits, now);
         }
         course.result()
@@ -251,8 +260,8 @@ impl SimDisk {
         self.machine().trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
-        hold(&self.machine)
+    pub(super) fn machine(&self) -> Held<'_> {
+        Held { guard: Some(hold(&self.machine)) }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -275,6 +284,39 @@ impl SimDisk {
             }
             (Err(e), _) => Err(e.into()),
         }
+    }
+}
+
+/// The machine, locked. Listeners are called when it is unlocked again, so that they may use the disk.
+pub(super) struct Held<'a> {
+    guard: Option<MutexGuard<'a, Machine>>,
+}
+
+impl Deref for Held<'_> {
+    type Target = Machine;
+
+    fn deref(&self) -> &Machine {
+        self.guard.as_ref().expect("taken only by drop")
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut Machine {
+        self.guard.as_mut().expect("taken only by drop")
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let called = self.guard.take().map(|mut machine| machine.listeners.take_called());
+        called.into_iter().flatten().for_each(|on_change| on_change());
+    }
+}
+
+impl Watch for SimDisk {
+    fn watch(&self, path: &Path, on_change: OnChange) -> io::Result<WatchGuard> {
+        let number = self.machine().listeners.add(path, on_change);
+        Ok(WatchGuard::new(SimWatch { disk: self.clone(), number }))
     }
 }
 
@@ -419,35 +461,29 @@ impl Disk for SimDisk {
         let machine = self.machine();
         machine.check_power()?;
         Ok(match machine.tree.find(path)? {
-            Node::File(file) => {
-                let state = hold(&file.state);
+            Node::File(file) => file.metadata(),
+            Node::Dir(dir) => {
+                let modified = hold(&dir.state).modified;
                 Metadata {
-                    len: state.image.len() as u64,
-                    allocated_bytes: state.image.allocated_bytes(),
-                    is_dir: false,
-                    is_file: true,
-                    modified: state.modified,
-                    inode: file.inode,
+                    len: 0,
+                    allocated_bytes: 0,
+                    is_dir: true,
+                    is_file: false,
+                    modified,
+                    inode: dir.inode,
+                    device: SIM_DEVICE,
+                    links: 1,
+                    changed: modified,
                 }
             }
-            Node::Dir(dir) => Metadata {
-                len: 0,
-                allocated_bytes: 0,
-                is_dir: true,
-                is_file: false,
-                modified: hold(&dir.state).modified,
-                inode: dir.inode,
-            },
         })
     }
 
     fn lock(&self, path: &Path) -> io::Result<LockGuard> {
         let mut machine = self.machine();
         let node = self.find_or_create(&mut machine, path, OpenMode::Create)?;
-        if std::mem::replace(&mut hold(&node.state).locked, true) {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        Ok(LockGuard::new(SimLock { node }))
+        let guard = SimLock::take(&node, &Arc::default(), LockTable::Flock, LockMode::Exclusive);
+        guard.map(LockGuard::new).ok_or_else(|| io::ErrorKind::WouldBlock.into())
     }
 
     fn map(&self, path: &Path) -> io::Result<Mapped> {
@@ -457,17 +493,6 @@ impl Disk for SimDisk {
         let mut state = hold(&node.state);
         state.stats.reads += 1;
         Ok(Mapped::from_shared(Arc::clone(state.image.visible()), Arc::clone(&state.maps) as _))
-    }
-}
-
-/// Holds a lock until dropped. A power cut builds new nodes, which nobody holds.
-struct SimLock {
-    node: Arc<FileNode>,
-}
-
-impl Drop for SimLock {
-    fn drop(&mut self) {
-        hold(&self.node.state).locked = false;
     }
 }
 

@@ -3,18 +3,19 @@
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use super::disk::{Course, Machine, SimDisk, concat};
+use super::disk::{Course, Held, Machine, SimDisk, concat};
 use super::faults::Operation;
 use super::hold;
 use super::image::Data;
-use super::space::Full;
+use super::lock::{HandleLocks, SimLock};
+use super::space::{BLOCK_BYTES, Full};
 use super::tree::{FileNode, FileState};
 use crate::clock::Timestamp;
-use crate::disk::File;
+use crate::disk::{File, LockGuard, LockMode, LockTable, Metadata};
 
 /// No simulated file grows beyond this: an offset that large is a bug of the caller, and the images are in memory.
 pub const SIM_FILE_BYTES_MAX: u64 = 1 << 30;
@@ -27,15 +28,16 @@ pub(super) struct SimFile {
     path: PathBuf,
     boot: u64,
     writable: bool,
+    locks: Arc<HandleLocks>,
 }
 
 impl SimFile {
     pub(super) fn new(disk: SimDisk, node: Arc<FileNode>, path: PathBuf, boot: u64, writable: bool) -> Self {
-        Self { disk, node, path, boot, writable }
+        Self { disk, node, path, boot, writable, locks: Arc::default() }
     }
 
     /// The machine, if it is on and has been since this file was opened.
-    fn machine(&self) -> io::Result<MutexGuard<'_, Machine>> {
+    fn machine(&self) -> io::Result<Held<'_>> {
         let machine = self.disk.machine();
         machine.check_power()?;
         if machine.boot != self.boot {
@@ -55,6 +57,8 @@ impl SimFile {
         }
         let mut machine = self.machine()?;
         let course = machine.begin(operation, &self.path)?;
+        let inner = &mut *machine;
+        inner.listeners.file_changed(&inner.tree, &self.node);
         let mut state = hold(&self.node.state);
         assert!(
             Arc::strong_count(&state.maps) == 1,
@@ -63,6 +67,7 @@ impl SimFile {
         );
         state.stats.operations += 1;
         state.modified = self.disk.now();
+        state.changed = state.modified;
         let full = change(&mut state, &mut machine, course).is_err();
         if full && course == Course::Done {
             return Err(Errno::NOSPC.into());
@@ -164,7 +169,9 @@ impl File for SimFile {
 
     fn set_modified(&self, modified: Timestamp) -> io::Result<()> {
         let _machine = self.machine()?;
-        hold(&self.node.state).modified = modified;
+        let mut state = hold(&self.node.state);
+        state.modified = modified;
+        state.changed = self.disk.now();
         Ok(())
     }
 
@@ -190,6 +197,36 @@ impl File for SimFile {
             }
             Ok(())
         })
+    }
+
+    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()> {
+        if len == 0 {
+            return self.machine().map(drop);
+        }
+        let (start, end) = range(offset, len)?;
+        if start % BLOCK_BYTES != 0 || end % BLOCK_BYTES != 0 || end >= hold(&self.node.state).image.len() {
+            return Err(Errno::INVAL.into());
+        }
+        self.modify(Operation::CollapseRange, |state, _, course| {
+            if course != Course::Fails {
+                state.image.collapse(start, end);
+            }
+            Ok(())
+        })
+    }
+
+    fn metadata(&self) -> io::Result<Metadata> {
+        let _machine = self.machine()?;
+        Ok(self.node.metadata())
+    }
+
+    fn try_lock(&self, table: LockTable, mode: LockMode) -> io::Result<LockGuard> {
+        let _machine = self.machine()?;
+        if table == LockTable::Fcntl && mode == LockMode::Exclusive && !self.writable {
+            return Err(Errno::BADF.into());
+        }
+        let guard = SimLock::take(&self.node, &self.locks, table, mode);
+        guard.map(LockGuard::new).ok_or_else(|| io::ErrorKind::WouldBlock.into())
     }
 }
 

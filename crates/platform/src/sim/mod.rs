@@ -20,6 +20,8 @@
 //!   zeros then, and so is a gap. Bytes of other files never show.
 //! - Cuts, growths and holes are in the file system's journal: of one file's, a first few survive, in order among
 //!   themselves but in no order with the writes. The last hole that survives may be there in part.
+//! - A range that is taken out (`collapse_range`) counts among these; the last that survives may have moved only a first part of what
+//!   is behind it.
 //! - Of each directory's changes a first few survive, in order. A rename between two directories counts in both, and
 //!   happened in both or in neither. A file whose name did not survive is gone, however well synced.
 //! - Often enough nothing pending survives, or everything.
@@ -38,15 +40,21 @@
 //!
 //! **Bit rot**: [`SimDisk::corrupt`].
 //!
+//! **Locks** are in the two tables of Linux, and a second program is a second handle, or a second [`SimEnv::as_process`].
+//! **Watches** are told in the thread that makes the change, after it.
+//!
 //! What the model takes for granted of a real disk is argued in `docs/decisions/0001-simulated-disk.md`.
 
 mod clock;
 mod disk;
 mod faults;
 mod file;
+mod host;
 mod image;
+mod lock;
 mod space;
 mod tree;
+mod watch;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -55,6 +63,7 @@ pub use clock::{SIM_START, SimClock, SimRandom};
 pub use disk::SimDisk;
 pub use faults::{Effect, Operation, RandomFaults, Stats};
 pub use file::SIM_FILE_BYTES_MAX;
+pub use host::SimHost;
 
 /// A simulated machine: the parts that a test steers. Clones are the same machine.
 #[derive(Debug, Clone)]
@@ -65,6 +74,8 @@ pub struct SimEnv {
     pub clock: SimClock,
     /// The random source.
     pub random: SimRandom,
+    /// The machine's name and processes.
+    pub host: SimHost,
 }
 
 impl SimEnv {
@@ -72,12 +83,18 @@ impl SimEnv {
     pub fn new(seed: u64) -> Self {
         let clock = SimClock::default();
         let mut prng = crate::random::Prng::new(seed);
-        Self { disk: SimDisk::with_clock(prng.u64(), clock.clone()), clock, random: SimRandom::new(prng.u64()) }
+        let disk = SimDisk::with_clock(prng.u64(), clock.clone());
+        Self { disk, clock, random: SimRandom::new(prng.u64()), host: SimHost::default() }
     }
 
     /// The same machine with another disk, for instance one from [`SimDisk::crash_image`].
     pub fn with_disk(&self, disk: SimDisk) -> Self {
         Self { disk, ..self.clone() }
+    }
+
+    /// The same machine as another process on it sees it, with the same disk and clock.
+    pub fn as_process(&self, process: u32) -> Self {
+        Self { host: self.host.as_process(process), ..self.clone() }
     }
 
     /// What the store is given.
@@ -86,6 +103,8 @@ impl SimEnv {
             disk: Arc::new(self.disk.clone()),
             clock: Arc::new(self.clock.clone()),
             random: Arc::new(self.random.clone()),
+            host: Arc::new(self.host.clone()),
+            watch: Arc::new(self.disk.clone()),
         }
     }
 }

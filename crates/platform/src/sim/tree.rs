@@ -16,9 +16,14 @@ use rustix::io::Errno;
 use super::faults::Stats;
 use super::hold;
 use super::image::Image;
+use super::lock::Locks;
 use super::space::Space;
 use crate::clock::Timestamp;
+use crate::disk::Metadata;
 use crate::random::Prng;
+
+/// The number of the only file system.
+pub(super) const SIM_DEVICE: u64 = 1;
 
 /// The names in a directory.
 pub(super) type Entries = BTreeMap<OsString, Node>;
@@ -49,17 +54,42 @@ pub(super) struct FileNode {
 pub(super) struct FileState {
     pub(super) image: Image,
     pub(super) modified: Timestamp,
+    pub(super) changed: Timestamp,
+    /// How many visible names it has.
+    pub(super) links: u64,
     pub(super) stats: Stats,
-    /// Whether a lock guard of this file lives.
-    pub(super) locked: bool,
+    pub(super) locks: Locks,
     /// Shared with every map of the file, so that its count tells whether there are any.
     pub(super) maps: Arc<()>,
 }
 
 impl FileNode {
     pub(super) fn new(inode: u64, image: Image, modified: Timestamp) -> Arc<Self> {
-        let state = FileState { image, modified, stats: Stats::default(), locked: false, maps: Arc::new(()) };
+        let state = FileState {
+            image,
+            modified,
+            changed: modified,
+            links: 0,
+            stats: Stats::default(),
+            locks: Locks::default(),
+            maps: Arc::new(()),
+        };
         Arc::new(Self { inode, state: Mutex::new(state) })
+    }
+
+    pub(super) fn metadata(&self) -> Metadata {
+        let state = hold(&self.state);
+        Metadata {
+            len: state.image.len() as u64,
+            allocated_bytes: state.image.allocated_bytes(),
+            is_dir: false,
+            is_file: true,
+            modified: state.modified,
+            inode: self.inode,
+            device: SIM_DEVICE,
+            links: state.links,
+            changed: state.changed,
+        }
     }
 }
 
@@ -155,8 +185,18 @@ impl Tree {
     pub(super) fn change(&mut self, change: Change, now: Timestamp) {
         for edit in &change {
             let mut dir = hold(&edit.dir.state);
-            edit_entries(&mut dir.visible, edit);
+            let old = edit_entries(&mut dir.visible, edit);
             dir.modified = now;
+            if let Some(Node::File(file)) = old {
+                let mut state = hold(&file.state);
+                state.links -= 1;
+                state.changed = now;
+            }
+            if let Some(Node::File(file)) = &edit.node {
+                let mut state = hold(&file.state);
+                state.links += 1;
+                state.changed = now;
+            }
         }
         self.pending.push(change);
     }
@@ -242,11 +282,14 @@ impl Rebuild<'_> {
             Node::Dir(dir) => Node::Dir(self.dir(dir)),
             Node::File(file) => {
                 if let Some(built) = self.files.get(&file.inode) {
+                    hold(&built.state).links += 1;
                     return Node::File(Arc::clone(built));
                 }
                 let state = hold(&file.state);
                 let image = state.image.after_crash(self.prng, Arc::clone(self.space));
                 let built = FileNode::new(file.inode, image, state.modified);
+                hold(&built.state).changed = state.changed;
+                hold(&built.state).links = 1;
                 self.files.insert(file.inode, Arc::clone(&built));
                 Node::File(built)
             }
@@ -254,11 +297,12 @@ impl Rebuild<'_> {
     }
 }
 
-fn edit_entries(entries: &mut Entries, edit: &Edit) {
+/// Puts or takes one entry; gives what stood there.
+fn edit_entries(entries: &mut Entries, edit: &Edit) -> Option<Node> {
     match &edit.node {
         Some(node) => entries.insert(edit.name.clone(), node.clone()),
         None => entries.remove(&edit.name),
-    };
+    }
 }
 
 /// The names along a path from the root; relative paths start there too. `..` is refused: the store makes no such

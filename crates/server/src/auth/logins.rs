@@ -204,6 +204,9 @@ mod tests {
         fn monotonic(&self) -> Duration {
             Duration::from_secs(self.0.load(Ordering::Relaxed))
         }
+        fn sleep(&self, time: Duration) {
+            self.0.fetch_add(time.as_secs(), Ordering::Relaxed);
+        }
     }
 
     struct Bed {

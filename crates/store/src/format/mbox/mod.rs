@@ -6,9 +6,11 @@
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
 //!
+//! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
 
 pub mod from_line;
+pub mod lock;
 pub mod meta;
 pub mod rewrite;
 pub mod scan;

@@ -13,7 +13,7 @@
 //!
 //! A plan is a list of pieces in the order of the new file: bytes kept from the old one, new bytes. Pieces keep their order, so those that
 //! move to the left can be moved from the front to the back, and after that those that move to the right from the back to the front,
-//! without one overwriting another that was not moved yet. New bytes go along with either, see [`plan::Piece`].
+//! without one overwriting another that was not moved yet. New bytes go along with either, see `plan::Piece`.
 //!
 //! Work goes in chunks. A chunk's targets overlap none of its own sources, so that it can be done again from the start; chunks that
 //! cannot be made so (a large piece that moves by little) are written to the journal first. After a chunk the file is synced, then the
