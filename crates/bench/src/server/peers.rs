@@ -10,6 +10,7 @@ mod doveadm;
 mod dovecot;
 mod mailutils;
 mod package;
+mod placed;
 mod unpack;
 mod users;
 mod uw;
