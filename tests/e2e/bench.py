@@ -10,6 +10,8 @@ import support
 PROGRAM = pathlib.Path(os.environ.get("MAILYARD_BENCH", support.ROOT / "target/release/mailyard-bench")).resolve()
 RUN_SECONDS = 300
 MESSAGES = 60
+# A peer that serves mbox files in place takes part in every suite. Peers get processes and users of their own, which only root may give.
+SERVERS = ["mailyard-native"] + (["dovecot-mbox"] if os.geteuid() == 0 else [])
 
 
 def made_up(count=MESSAGES):
@@ -38,10 +40,11 @@ class BenchCase(support.Case):
         self.out = self.folder / "out"
         self.work = self.folder / "work"
         self.work.mkdir(mode=0o711)
+        self.server_program = support.PROGRAM
 
     def command(self, *arguments, mail=True):
-        command = [PROGRAM, "run", "--quick", "--out", self.out, "--work", self.work, "--mailyard", support.PROGRAM]
-        return [os.fspath(word) for word in command + (["--corpus", self.mail] if mail else []) + list(arguments)]
+        command = [PROGRAM, "run", "--quick", "--out", self.out, "--work", self.work, "--mailyard", self.server_program]
+        return [str(word) for word in command + (["--corpus", self.mail] if mail else []) + list(arguments)]
 
     def run_bench(self, *arguments, mail=True, before=()):
         """A run to its end; `before` are words in front of the command."""

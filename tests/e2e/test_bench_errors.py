@@ -1,15 +1,16 @@
 """What can go wrong with a run of the benchmark: each time a clear message, what was measured is kept, nothing is left behind."""
 
+import random
 import signal
 import subprocess
 import threading
 import unittest
 
 import support
-from bench import RUN_SECONDS, BenchCase
+from bench import RUN_SECONDS, SERVERS, BenchCase, made_up
 
-# A file system of its own that only this command sees, as root or in a user namespace: {size} bytes, at {place}.
-SMALL_DISK = 'mount -t tmpfs -o size=$1,mode=711 none "$2" && shift 2 && "$@"'
+# SIZE PLACE COPY COMMAND...: the command with a disk of its own at a place, which goes with the command; what is on it is copied before.
+SMALL_DISK = 'mount -t tmpfs -o size=$1 none "$2" && place=$2 copy=$3 && shift 3; "$@"; code=$?; cp -R "$place" "$copy"; exit $code'
 
 
 class WrongFromTheStart(BenchCase):
@@ -65,11 +66,12 @@ class WrongFromTheStart(BenchCase):
             (["--suite", "mixed", "--peer", "mailyard-native,mailyard-native"], "--peer is named twice: mailyard-native"),
             (["--suite", "mixed", "--peer", "mailyard-native", "--server", "limit=imap://a:b@127.0.0.1:1"], 'called "limit"'),
             (["--suite", "mixed", "--peer", "mailyard-native", "--corpus", self.mail], "a mailbox size is named twice: tiny"),
-            (["--suite", "mixed", "--peer", "mailyard-native", "--mailyard", self.folder / "no"], "name it with --mailyard"),
         ):
             with self.subTest(why):
                 self.assertIn(why, self.refused(*arguments))
         self.assertIn("--corpus", self.refused("--suite", "mixed", "--peer", "mailyard-native", mail=False, code=2))
+        self.server_program = self.folder / "no"
+        self.assertIn("name it with --mailyard", self.refused("--suite", "mixed", "--peer", "mailyard-native"))
 
     def test_corpora(self):
         (self.folder / "text").write_text("Dear all,\n")
@@ -150,8 +152,8 @@ class WrongMidway(BenchCase):
         for number, blow in enumerate((signal.SIGINT, signal.SIGTERM)):
             with self.subTest(blow.name):
                 self.out = self.folder / f"out{number}"
-                run = self.started("--suite", "all", "--peer", "mailyard-native,dovecot-mbox")
-                self.wait_for(run, "lisa2003: headers: dovecot-mbox")
+                run = self.started("--suite", "all", "--peer", ",".join(SERVERS))
+                self.wait_for(run, f"lisa2003: headers: {SERVERS[-1]}")
                 run.send_signal(blow)
                 code, said = self.ended(run)
                 self.assertEqual(code, 1, said)
@@ -161,14 +163,34 @@ class WrongMidway(BenchCase):
                 self.assertIn("cut short", self.report())
                 self.check_nothing_is_left()
 
-    def on_a_small_disk(self, place, size, *arguments):
-        """The run with a disk of so many bytes at a place. What is on that disk goes with the run."""
-        before = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh", str(size), str(place)]
+    def on_a_small_disk(self, place, kilobytes, *arguments):
+        """The run with a disk of so many KiB at a place. Gives how it ended; what was on that disk is in the folder `kept`."""
+        before = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", SMALL_DISK, "sh", f"{kilobytes}k", place, self.folder / "kept"]
         return self.run_bench(*arguments, before=before)
 
     def test_full_disk_for_the_servers(self):
-        done = self.on_a_small_disk(self.work, 24 << 20, "--suite", "scan2002,populate2006", "--peer", "mailyard-native", "--repeat", 1)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        """The limits of the machine still fit, the mail of the servers does not."""
+        support.write_mbox(self.mail, [("", raw + random.Random(7).randbytes(50_000).hex("\n", 30).encode()) for raw in made_up()])
+        done = self.on_a_small_disk(self.work, 9 << 10, "--suite", "lisa2003,populate2006", "--peer", "mailyard-native", "--repeat", 1)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"results so far are in {self.out}", done.stderr)
+        self.assertGreater(len(self.records("limit")), 0)
+        self.assertEqual([problem["server"] for problem in self.records("problem")], ["mailyard-native"], done.stderr)
+        self.assertIn("storage is full", done.stderr)
+        self.report()
+        self.assertEqual(list((self.folder / "kept").iterdir()), [])
+        self.check_nothing_is_left()
+
+    def test_full_disk_for_the_results(self):
+        self.out.mkdir()
+        done = self.on_a_small_disk(self.out, 16, "--suite", "lisa2003", "--peer", "mailyard-native", "--repeat", 1)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"{self.out / 'results.jsonl'}: No space left on device", done.stderr)
+        self.out = self.folder / "kept"
+        self.assertGreater(len(self.records("sample")), 0)
+        self.assertEqual(self.records("problem"), [])
+        self.assertIn("cut short", self.report())
+        self.check_nothing_is_left()
 
 
 if __name__ == "__main__":

@@ -3,13 +3,11 @@
 import collections
 import unittest
 
-from bench import MESSAGES, BenchCase
+from bench import MESSAGES, SERVERS, BenchCase
 
 SUITES = ["lisa2003", "populate2006", "folder2007", "mbox2004", "scan2002", "mixed"]
 # Suites that measure programs instead of servers.
-PROGRAMS = {"scan2002": ["mailyard-scan", "mailutils", "python-mailbox", "grep"]}
-# A peer that serves mbox files in place takes part in every suite.
-SERVERS = ["mailyard-native", "dovecot-mbox"]
+PROGRAMS = {"scan2002": ["mailyard-scan", "python-mailbox", "grep"]}
 READS = ["open", "list", "headers", "search happy", "search free", "search from", "search sent date", "search internal date"]
 EXPUNGES = [f"{what} {percent} %" for what in ("mark", "expunge") for percent in (1, 20)]
 

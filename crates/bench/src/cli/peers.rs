@@ -48,11 +48,11 @@ fn table(unpacked: &std::path::Path) -> String {
                 Ok(version) => version,
                 Err(missing) => format!("- {missing}"),
             };
-            [peer.name.to_string(), peer.format().to_string(), state]
+            [peer.name.to_string(), peer.about.to_string(), state]
         })
         .collect();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
-    let (name, format) = (width(0), width(1));
-    let line = |[peer, kept, state]: &[String; 3]| format!("{peer:name$}  {kept:format$}  {state}\n");
+    let (name, about) = (width(0), width(1));
+    let line = |[peer, what, state]: &[String; 3]| format!("{peer:name$}  {what:about$}  {state}\n");
     rows.iter().map(line).collect()
 }

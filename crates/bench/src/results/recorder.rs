@@ -103,7 +103,8 @@ impl Recorder {
 
     /// Something that went wrong, on standard error as well.
     pub fn problem(&mut self, server: &str, suite: &str, error: &Error) -> Result<()> {
-        eprintln!("  {suite}: {server}: {error}");
+        let about: Vec<&str> = [suite, server].into_iter().filter(|name| !name.is_empty()).collect();
+        eprintln!("  {}: {error}", about.join(": "));
         let problem = Problem { server: server.into(), suite: suite.into(), text: error.to_string() };
         self.add(&Record::Problem(problem))
     }
