@@ -73,10 +73,15 @@ impl Run<'_> {
                 contestant.failed = Some(error.to_string());
             }
         }
-        if self.servers.iter().all(|contestant| contestant.failed.is_some()) {
+        if self.nobody_is_left() {
             return Err(Error::new(format!("{suite}: no server is left to measure")));
         }
         Ok(())
+    }
+
+    /// Whether every server is out of the run.
+    pub fn nobody_is_left(&self) -> bool {
+        self.servers.iter().all(|contestant| contestant.failed.is_some())
     }
 
     /// Stops a server of our own and starts it again with its files out of the page cache; says how far that went, or `None` for a

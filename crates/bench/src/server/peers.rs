@@ -118,11 +118,6 @@ impl Peer {
             None => found.version,
         })
     }
-
-    /// Where messages live.
-    pub fn format(&self) -> &'static str {
-        self.product.map_or("native", |product| product().format())
-    }
 }
 
 /// Where packages are unpacked to unless another folder is named: `mailyard/peers` in the user's folder for caches.
