@@ -1,7 +1,7 @@
 //! The servers that the benchmark can start by itself, by name.
 //!
 //! Each gets a folder of its own in the run's temporary folder, a configuration made for the run, a port on loopback and as many accounts
-//! as are asked for; everything that it starts ends with it (see [`super::tree`]).
+//! as are asked for; everything that it starts ends with it (see `server/tree.rs`).
 
 mod courier;
 mod cyrus;
