@@ -16,7 +16,7 @@ use clap::Args;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Arguments of `run`.
 #[derive(Args)]
@@ -45,6 +45,9 @@ pub struct RunArgs {
     /// How often each test is measured.
     #[arg(long, default_value_t = 3)]
     repeat: usize,
+    /// Minutes for the repetitions of a suite with one size of mail: none begins that would end later. The first always does.
+    #[arg(long, value_name = "MINUTES")]
+    suite_time_max: Option<u64>,
     /// A folder for the results; it may not hold others.
     #[arg(long)]
     out: PathBuf,
@@ -73,6 +76,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     interrupt::remove_at_once(work.path());
     let plan = Plan {
         repeat: args.repeat.max(1),
+        suite_max: args.suite_time_max.map(|minutes| Duration::from_secs(minutes.saturating_mul(60))),
         seed: args.mail.seed,
         quick: args.quick,
         mailyard: mailyard.clone(),
