@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Arguments of `run`.
 #[derive(Args)]
@@ -47,6 +47,9 @@ pub struct RunArgs {
     /// How often each test is measured.
     #[arg(long, default_value_t = 3, value_name = "N")]
     repeat: usize,
+    /// Minutes for the repetitions of a suite with one size of mail: none begins that would end later. The first always does.
+    #[arg(long, value_name = "MINUTES")]
+    suite_time_max: Option<u64>,
     /// A folder for the results, made when it is not there; one that holds a run already is refused.
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
@@ -83,6 +86,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
     interrupt::remove_at_once(work.path());
     let plan = Plan {
         repeat: args.repeat.max(1),
+        suite_max: args.suite_time_max.map(|minutes| Duration::from_secs(minutes.saturating_mul(60))),
         seed: args.mail.seed,
         quick: args.quick,
         mailyard: mailyard.clone(),

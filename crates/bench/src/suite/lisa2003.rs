@@ -32,6 +32,8 @@ use crate::results::{Better, Key, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
 use crate::wire::{Address, Answer, Connection};
 use oracle::Oracle;
+use std::time::Instant;
+use yardsticks::Yardsticks;
 
 const NAME: &str = "lisa2003";
 /// Never changed once it is filled.
@@ -62,8 +64,14 @@ impl Suite for Lisa2003 {
     fn run(&self, run: &mut Run) -> Result<()> {
         let oracle = Oracle::read(&run.corpus.path)?;
         run.each(NAME, "filling", |contestant, tools| filled(contestant, tools, &oracle))?;
-        reads::measure(run, &oracle)?;
-        expunges::measure(run, &oracle)?;
+        let mut yardsticks = Yardsticks::new(run, &oracle)?;
+        let began = Instant::now();
+        let mut round = 0;
+        while round < rounds(run) && run.again(NAME, round, began)? {
+            reads::measure(run, &oracle, &mut yardsticks, round)?;
+            expunges::measure(run, &oracle, round)?;
+            round += 1;
+        }
         run.each(NAME, "removing", |contestant, _| {
             let address = account(contestant)?;
             Connection::login(&address)?.remove(MAILBOX)

@@ -87,7 +87,11 @@ impl Suite for Populate2006 {
         let count = if run.plan.quick { QUICK_MESSAGES } else { MESSAGES };
         let messages = mail::messages(&run.corpus, count)?;
         let mut slow = Slow::default();
+        let began = Instant::now();
         for round in 0..run.plan.repeat {
+            if !run.again(NAME, round, began)? {
+                break;
+            }
             for case in cases(run.plan.quick) {
                 measure_all(run, case, round, &messages, &mut slow)?;
                 limit(run, case, round, &messages)?;
