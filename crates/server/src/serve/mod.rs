@@ -59,6 +59,7 @@ pub fn run(
         let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
         error.context(format!("{}{hint}", data.display()))
     })?;
+    store.hand_over_to(net::start_writers()?);
     let users = Arc::new(Directory::open(env.clone(), &data)?);
     let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users) });
     prepare(&context)?;
