@@ -8,6 +8,7 @@
 //! Invariant: [`SPARE`] of the runtime's threads are never in a step, so sockets and timers are always served.
 
 use std::num::NonZero;
+use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
@@ -26,13 +27,26 @@ pub fn workers() -> usize {
 /// Lets so many steps run at once.
 #[derive(Debug)]
 pub struct Steps {
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
+    all: usize,
 }
 
 impl Steps {
     /// For a runtime of so many threads.
     pub fn new(workers: usize) -> Self {
-        Steps { permits: Semaphore::new(workers.saturating_sub(SPARE).max(1)) }
+        let all = workers.saturating_sub(SPARE).max(1);
+        Steps { permits: Arc::new(Semaphore::new(all)), all }
+    }
+
+    /// Whether no step runs but, at most, the one that asks.
+    pub fn is_alone(&self) -> bool {
+        self.permits.available_permits() + 1 >= self.all
+    }
+
+    /// As if so many steps were running.
+    #[cfg(test)]
+    pub fn running(&self, steps: usize) -> Vec<tokio::sync::OwnedSemaphorePermit> {
+        (0..steps).map(|_| Arc::clone(&self.permits).try_acquire_owned().unwrap()).collect()
     }
 
     /// Runs a step on this thread, when it is its turn.
@@ -45,8 +59,6 @@ impl Steps {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use tokio::sync::Barrier;
 
     use super::*;
@@ -86,5 +98,6 @@ mod tests {
             }
         });
         assert_eq!(steps.permits.available_permits(), workers - SPARE);
+        assert!(steps.is_alone());
     }
 }
