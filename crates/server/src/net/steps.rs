@@ -1,5 +1,5 @@
-//! Where a step of a session runs: on the runtime's own threads, because it is short. It may read from the disk; it never waits for a
-//! sync, which the threads of `writers` do.
+//! Where a step of a session runs: on the runtime's own threads, because it is short. It may read from the disk; a sync it waits for only
+//! when no other step runs ([`Steps::is_alone`]), else the threads of `writers` do.
 //!
 //! Telling the runtime that a thread may block ([`tokio::task::block_in_place`]) hands the thread's other work to another one, which
 //! takes the next step and does the same: on a busy machine hundreds of threads then fight for a few processors, and everybody waits for
