@@ -2,10 +2,14 @@
 
 use crate::step::{Log, Outcome, Report, Result};
 use crate::tree::{is_root, program};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::process::Command;
 
 /// A program that the tests call, and the Debian package that has it.
-const NEEDED: [(&str, &str); 9] = [
+const NEEDED: [(&str, &str); 10] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
@@ -15,7 +19,11 @@ const NEEDED: [(&str, &str); 9] = [
     ("lockfile", "procmail"),
     ("dotlockfile", "liblockfile-bin"),
     ("lockfile-create", "lockfile-progs"),
+    ("dovecot", "dovecot-imapd"),
 ];
+
+/// Asked by packages before they start a service (invoke-rc.d(8), deb-systemd-invoke(1p)): 101 forbids it.
+const POLICY: &str = "/usr/sbin/policy-rc.d";
 
 /// Checks that every needed program is there; installs what is missing when that is possible.
 pub fn steps(report: &mut Report) {
@@ -30,7 +38,12 @@ pub fn steps(report: &mut Report) {
 }
 
 fn missing() -> Vec<&'static str> {
-    NEEDED.iter().filter(|(name, _)| program(name).is_none()).map(|(_, package)| *package).collect()
+    NEEDED.iter().filter(|(name, _)| !is_there(name)).map(|(_, package)| *package).collect()
+}
+
+/// Servers are where only root's PATH leads.
+fn is_there(name: &str) -> bool {
+    program(name).is_some() || Path::new("/usr/sbin").join(name).is_file()
 }
 
 /// Installs Debian packages; an error that names them when we may not.
@@ -39,9 +52,35 @@ pub fn install(log: &mut Log, packages: &[&str]) -> Result<()> {
     if !is_root() || program("apt-get").is_none() {
         return Err(format!("missing programs; install these Debian packages: apt-get install {names}"));
     }
+    let _no_services = NoServices::begin()?;
     log.run(apt().arg("update"), 5)?;
     log.run(apt().args(["install", "--yes", "--no-install-recommends"]).args(packages), 10)?;
     Ok(())
+}
+
+/// As long as it is there, no package that is installed starts a service: the tests start their servers themselves. A policy that the
+/// system has already stays as it is.
+struct NoServices {
+    ours: bool,
+}
+
+impl NoServices {
+    fn begin() -> Result<NoServices> {
+        let new = File::options().write(true).create_new(true).mode(0o755).open(POLICY);
+        match new.and_then(|mut file| file.write_all(b"#!/bin/sh\nexit 101\n")) {
+            Ok(()) => Ok(NoServices { ours: true }),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(NoServices { ours: false }),
+            Err(error) => Err(format!("{POLICY}: {error}")),
+        }
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if self.ours {
+            let _ = std::fs::remove_file(POLICY);
+        }
+    }
 }
 
 fn apt() -> Command {

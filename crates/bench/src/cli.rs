@@ -7,16 +7,31 @@ mod run;
 use crate::corpus::{self, SPAMASSASSIN, Shape, Size, Source};
 use crate::error::{Doing, Error, Result};
 use crate::wire::Address;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
-/// Measures a mail server, beside what the machine could do.
+/// Compares mail servers: any server that speaks IMAP, with the published workloads, side by side and beside what the machine could do.
+///
+/// A comparison takes two commands: `run`, which measures and keeps every single value, and `report`, which makes a page of them. The
+/// machine should do nothing else meanwhile. docs/benchmark.md explains the workloads and how to read the page.
 #[derive(Parser)]
-#[command(name = "mailyard-bench", version)]
+#[command(name = "mailyard-bench", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  Which servers can be started here, and getting one that is not installed:
+    mailyard bench peers
+    mailyard bench peers --unpack cyrus
+  Two of them, with mail of a published size made from your own:
+    mailyard bench run --peer dovecot-mdbox,cyrus --suite lisa2003 --size large --from ~/Maildir --out results
+    mailyard bench report results
+  Servers that run already:
+    mailyard bench run --server ours=imap://test:secret@127.0.0.1:143 --suite populate2006,mixed --corpus some.mbox --out results";
 
 #[derive(Subcommand)]
 enum Command {
@@ -43,7 +58,7 @@ pub struct MailArgs {
     #[arg(long, value_name = "MAILDIR|MBOX|spamassassin", default_value = SPAMASSASSIN)]
     pub from: PathBuf,
     /// Other seeds give other mail of the same kind.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_name = "N")]
     pub seed: u64,
 }
 
@@ -51,14 +66,14 @@ pub struct MailArgs {
 struct CorpusArgs {
     #[command(flatten)]
     mail: MailArgs,
-    /// small, medium, large, lohoff or lkml.
-    #[arg(long, required_unless_present = "messages")]
+    /// A published size.
+    #[arg(long, required_unless_present = "messages", value_parser = size_names(), value_name = "NAME")]
     size: Option<String>,
-    /// Messages, instead of a named size.
-    #[arg(long, requires = "bytes", conflicts_with = "size")]
+    /// Messages, instead of a published size.
+    #[arg(long, requires = "bytes", conflicts_with = "size", value_name = "N")]
     messages: Option<u64>,
     /// Bytes of the mbox file.
-    #[arg(long, requires = "messages")]
+    #[arg(long, requires = "messages", value_name = "N")]
     bytes: Option<u64>,
     /// The mbox file to write.
     #[arg(long, value_name = "FILE.mbox")]
@@ -91,10 +106,11 @@ pub fn run(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> std::proc
 
 fn corpus(args: &CorpusArgs) -> Result<()> {
     let size = match (&args.size, args.messages, args.bytes) {
-        (Some(name), _, _) => named(name)?,
-        (None, Some(messages), Some(bytes)) => Size { messages, bytes },
-        _ => return Err(Error::new("a size is needed")),
+        (Some(name), _, _) => Size::named(name),
+        (None, Some(messages), Some(bytes)) => Some(Size { messages, bytes }),
+        _ => None,
     };
+    let size = size.ok_or_else(|| Error::new("a size is needed"))?;
     let source = Source::read(&args.mail.from)?;
     let written = corpus::make_from(&source, size, args.mail.seed, &args.out)?;
     println!("{} messages, {} bytes in {}", written.messages, written.bytes, args.out.display());
@@ -129,8 +145,7 @@ fn named_address(text: &str) -> Result<(String, Address)> {
     Ok((name.to_string(), url.parse()?))
 }
 
-/// The named size, or an error that lists the names.
-fn named(name: &str) -> Result<Size> {
-    let names: Vec<&str> = Size::NAMED.iter().map(|(name, _)| *name).collect();
-    Size::named(name).ok_or_else(|| Error::new(format!("no size is called {name:?}; there are {}", names.join(", "))))
+/// For `--size`.
+fn size_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Size::NAMED.iter().map(|(name, _)| *name))
 }

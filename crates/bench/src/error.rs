@@ -6,7 +6,7 @@ use std::fmt;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure: what was being done, and the cause.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error(String);
 
 impl Error {

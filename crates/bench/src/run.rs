@@ -12,11 +12,14 @@ use crate::random::Random;
 use crate::results::{Key, Limit, Recorder, ServerInfo, Verdict};
 use crate::server::Server;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// What to measure.
 pub struct Plan {
     /// How often each test is measured.
     pub repeat: usize,
+    /// No repetition of a suite begins that would end later than this after the first one began.
+    pub suite_max: Option<Duration>,
     /// For all choices of messages.
     pub seed: u64,
     /// Fewer connections, rounds and seconds everywhere: shows that everything works; its figures mean nothing.
@@ -73,10 +76,29 @@ impl Run<'_> {
                 contestant.failed = Some(error.to_string());
             }
         }
-        if self.servers.iter().all(|contestant| contestant.failed.is_some()) {
+        if self.nobody_is_left() {
             return Err(Error::new(format!("{suite}: no server is left to measure")));
         }
         Ok(())
+    }
+
+    /// Whether every server is out of the run.
+    pub fn nobody_is_left(&self) -> bool {
+        self.servers.iter().all(|contestant| contestant.failed.is_some())
+    }
+
+    /// Whether a suite that began its repetitions then goes on with this one, counted from 0: the first always, a further one only if it
+    /// will end in time ([`Plan::suite_max`]) when it takes as long as those before it. A note says if not.
+    pub fn again(&mut self, suite: &str, round: usize, began: Instant) -> Result<bool> {
+        let Some(max) = self.plan.suite_max else { return Ok(true) };
+        if round == 0 || fits(began.elapsed(), round, max) {
+            return Ok(true);
+        }
+        let (wanted, minutes) = (self.plan.repeat, max.as_secs() / 60);
+        let text =
+            format!("{round} of {wanted} repetitions: with another the suite would take more than {minutes} minutes");
+        self.recorder.note(suite, "", text)?;
+        Ok(false)
     }
 
     /// Stops a server of our own and starts it again with its files out of the page cache; says how far that went, or `None` for a
@@ -93,6 +115,12 @@ impl Run<'_> {
     pub fn work(&self) -> &Path {
         &self.plan.work
     }
+}
+
+/// Whether one more repetition fits after so many that took so long.
+fn fits(took: Duration, repetitions: usize, max: Duration) -> bool {
+    let repetitions = u32::try_from(repetitions).unwrap_or(u32::MAX).max(1);
+    took + took / repetitions <= max
 }
 
 /// What an action on one server may use.
@@ -114,5 +142,20 @@ impl Tools<'_> {
     /// A limit of the machine.
     pub fn limit(&mut self, limit: Limit) -> Result<()> {
         self.recorder.limit(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+    use std::time::Duration;
+
+    #[test]
+    fn another_repetition() {
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        assert!(fits(minutes(5), 1, minutes(10)));
+        assert!(!fits(minutes(6), 1, minutes(10)));
+        assert!(fits(minutes(6), 2, minutes(9)));
+        assert!(!fits(minutes(9), 2, minutes(9)));
     }
 }

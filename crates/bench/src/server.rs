@@ -11,7 +11,7 @@ mod tree;
 pub use mailyard::{Mailyard, free_port};
 pub use remote::Remote;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::results::ServerInfo;
 use crate::wire::Address;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,18 @@ pub trait Local {
     fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
         let _ = (account, mailbox, mbox);
         Ok(None)
+    }
+
+    /// Fills a mailbox that is there and empty from an mbox file, in order and with the internal dates of [`crate::fill`], by writing the
+    /// server's own files while it does not run. Says how. Only for those that [`Local::can_place`].
+    fn place(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<String> {
+        let _ = (account, mailbox, mbox);
+        Err(Error::new("the server's files cannot be written by others"))
+    }
+
+    /// Whether the server's files are simply files of messages.
+    fn can_place(&self) -> bool {
+        false
     }
 
     /// Turns syncing off or on, where the server has a setting for that; takes effect at the next start. False when it has none.

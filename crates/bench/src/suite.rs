@@ -34,7 +34,7 @@ pub trait Suite {
 
     /// Measures every server of the run, in turn within each repetition.
     ///
-    /// A server that fails is reported through [`Run::failed`] and left out of the rest; only what makes the whole run senseless (a full
+    /// A server that fails is left out of the rest (see [`Run::each`]); only what makes the whole run senseless (a full
     /// disk, results that cannot be written) is an error.
     fn run(&self, run: &mut Run) -> Result<()>;
 }

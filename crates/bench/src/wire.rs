@@ -8,7 +8,7 @@ mod append;
 mod capabilities;
 mod scan;
 
-pub use address::Address;
+pub use address::{Address, without_password};
 pub use append::Outgoing;
 pub use capabilities::{Capabilities, Literals};
 pub use scan::Answer;

@@ -41,7 +41,7 @@ mod transaction;
 pub use check::{CheckReport, Finding, remove_index};
 pub use compact::Space;
 pub use foreign::{Foreign, ForeignMessage};
-pub use log::{Listener, Log, Ticket, Wake};
+pub use log::{HandOver, Job, Listener, Log, Ticket, Wake};
 pub use maintain::{Budget, MaintainReport};
 pub use message::{MessageWriter, PendingMessage};
 pub use options::Options;

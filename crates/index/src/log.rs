@@ -8,7 +8,7 @@
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use model::{Error, ErrorKind, Result};
 use platform::{Env, LockGuard};
@@ -28,6 +28,13 @@ pub type Listener = Box<dyn Fn(&Arc<State>) + Send + Sync>;
 
 /// Called when a ticket that was polled may have settled.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// A batch that is to be written.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Takes over the writing for those who poll: returns at once and runs the job soon, on a thread that may wait for the disk.
+/// `Err` gives it back: then the thread that polls writes. Called with the log's mutex held.
+pub type HandOver = Arc<dyn Fn(Job) -> Result<(), Job> + Send + Sync>;
 
 /// Failed batches that are remembered for tickets not yet waited for.
 const FAILURES_MAX: usize = 1024;
@@ -49,6 +56,8 @@ pub struct Log {
     /// Held by whoever seals, compacts or writes a checkpoint.
     pub(crate) maintenance: Mutex<crate::maintain::Progress>,
     listener: RwLock<Option<Listener>>,
+    /// See [`Log::hand_over_to`].
+    other_writer: OnceLock<HandOver>,
     /// Something was wrong when the account was opened: a message that is nowhere may be lost rather than expunged.
     pub(crate) is_damaged: bool,
     spool_serial: AtomicU64,
@@ -67,8 +76,10 @@ struct Head {
     settled: u64,
     failures: Vec<Failure>,
     is_writing: bool,
-    /// Who wants to know when the batch that is being written is done.
-    waiting: Vec<Wake>,
+    /// A job to write the queue is on its way.
+    is_handed_over: bool,
+    /// Who polled, and wants to know when that serial number is settled.
+    waiting: Vec<(u64, Wake)>,
     /// Why nothing is written any more.
     closed: Option<String>,
 }
@@ -96,8 +107,8 @@ impl Ticket {
         self.log.settle(self.serial)
     }
 
-    /// Like [`Ticket::wait`], but does not wait for another thread's sync: `None` while one is under way, and then `wake` is called
-    /// when it is done. When nobody writes, this thread does.
+    /// Like [`Ticket::wait`], but does not wait for another thread's sync: `None` while one is to come, and then `wake` is called
+    /// when it is worth asking again. When nobody writes, that is handed over ([`Log::hand_over_to`]), or else this thread does.
     pub fn poll(&self, wake: &Wake) -> Option<Result<()>> {
         self.log.try_settle(self.serial, wake)
     }
@@ -160,6 +171,7 @@ impl Log {
                 settled: 0,
                 failures: Vec::new(),
                 is_writing: false,
+                is_handed_over: false,
                 waiting: Vec::new(),
                 closed: None,
             }),
@@ -169,6 +181,7 @@ impl Log {
             layout_version: AtomicU64::new(0),
             maintenance: Mutex::new(opened.progress),
             listener: RwLock::new(None),
+            other_writer: OnceLock::new(),
             is_damaged,
             spool_serial: AtomicU64::new(0),
             lock: Mutex::new(Some(opened.lock)),
@@ -201,6 +214,11 @@ impl Log {
     /// Whoever is told of every newly published state; replaces the one before.
     pub fn set_listener(&self, listener: Option<Listener>) {
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
+    }
+
+    /// Who writes for those who poll. Only the first call counts; without one, whoever polls first writes.
+    pub fn hand_over_to(&self, hand_over: HandOver) {
+        let _ = self.other_writer.set(hand_over);
     }
 
     /// Starts taking a message.
@@ -252,13 +270,13 @@ impl Log {
     }
 
     /// Makes everything durable that is queued.
-    pub fn flush(&self) -> Result<()> {
+    pub fn flush(self: &Arc<Self>) -> Result<()> {
         let serial = self.head().serial;
         self.settle(serial)
     }
 
     /// Waits until `serial` is durable; writes the queue itself when nobody else does.
-    fn settle(&self, serial: u64) -> Result<()> {
+    fn settle(self: &Arc<Self>, serial: u64) -> Result<()> {
         let mut head = self.head();
         loop {
             if let Some(outcome) = head.outcome(serial) {
@@ -273,22 +291,43 @@ impl Log {
     }
 
     /// [`Log::settle`] that never waits for another thread; see [`Ticket::poll`].
-    fn try_settle(&self, serial: u64, wake: &Wake) -> Option<Result<()>> {
+    fn try_settle(self: &Arc<Self>, serial: u64, wake: &Wake) -> Option<Result<()>> {
         let mut head = self.head();
         loop {
             if let Some(outcome) = head.outcome(serial) {
                 return Some(outcome);
             }
-            if head.is_writing {
-                head.waiting.push(Arc::clone(wake));
+            if head.is_writing || self.hand_over(&mut head) {
+                head.waiting.push((serial, Arc::clone(wake)));
                 return None;
             }
             head = self.write_queue(head);
         }
     }
 
+    /// Lets another thread write the queue; false when there is none for it.
+    fn hand_over(self: &Arc<Self>, head: &mut Head) -> bool {
+        if !head.is_handed_over
+            && let Some(hand_over) = self.other_writer.get()
+        {
+            let log = Arc::clone(self);
+            head.is_handed_over = hand_over(Box::new(move || log.write_for_others())).is_ok();
+        }
+        head.is_handed_over
+    }
+
+    /// The job that was handed over.
+    fn write_for_others(self: &Arc<Self>) {
+        let mut head = self.head();
+        head.is_handed_over = false;
+        // Otherwise somebody came first; who writes sees to those who came meanwhile.
+        if !head.is_writing && !head.waiting.is_empty() {
+            drop(self.write_queue(head));
+        }
+    }
+
     /// Writes all that is queued as one batch, with the mutex free meanwhile, and publishes it.
-    fn write_queue<'a>(&'a self, mut head: MutexGuard<'a, Head>) -> MutexGuard<'a, Head> {
+    fn write_queue<'a>(self: &'a Arc<Self>, mut head: MutexGuard<'a, Head>) -> MutexGuard<'a, Head> {
         let batch = mem::take(&mut head.queue);
         head.queue_bytes = 0;
         let serial = head.serial;
@@ -303,16 +342,21 @@ impl Log {
 
         let mut head = self.head();
         head.is_writing = false;
-        let waiting = mem::take(&mut head.waiting);
         let is_written = result.is_ok();
         match result {
             Ok(()) => head.settled = serial,
             Err(failure) => self.give_up(&mut head, failure),
         }
         self.settled.notify_all();
+        // Those who are in the next batch sleep on when somebody writes it; else one of them has to.
+        let mut woken = mem::take(&mut head.waiting);
+        if woken.iter().any(|(serial, _)| *serial > head.settled) && self.hand_over(&mut head) {
+            let settled = head.settled;
+            head.waiting = woken.extract_if(.., |(serial, _)| *serial > settled).collect();
+        }
         // Not under the mutex: whoever is called may look at the log.
         drop(head);
-        waiting.iter().for_each(|wake| wake());
+        woken.iter().for_each(|(_, wake)| wake());
         if !is_written {
             return self.head();
         }
@@ -392,7 +436,7 @@ impl Log {
 
     /// Makes everything durable, writes a checkpoint, gives the file lock back. Further transactions fail. Dropping a log
     /// without this is safe; it only makes the next opening slower.
-    pub fn close(&self) -> Result<()> {
+    pub fn close(self: &Arc<Self>) -> Result<()> {
         let flushed = self.flush();
         let mut head = self.head();
         let was_closed = head.closed.replace("the log was closed".to_owned()).is_some();

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 
 use mailyard_index::{
-    ANNOTATION_KEY_BYTES_MAX, ANNOTATION_VALUE_BYTES_MAX, Budget, FRAME_MESSAGES_MAX, Log, NewEntry, Options,
-    Transaction,
+    ANNOTATION_KEY_BYTES_MAX, ANNOTATION_VALUE_BYTES_MAX, Budget, FRAME_MESSAGES_MAX, Job, Log, NewEntry, Options,
+    Transaction, Wake,
 };
 use model::{DateTime, ErrorKind, FlagChange, Flags, MailboxId, MailboxName, Result, SystemFlag, Uid, UidSet, limits};
 use platform::Disk;
@@ -47,6 +47,46 @@ fn transactions_that_wait_together_share_one_write_and_one_sync() {
     let after = sim.disk.stats();
     assert_eq!((after.syncs - before.syncs, after.writes - before.writes), (1, 1));
     assert_eq!(log.state().mailbox(inbox).unwrap().exists(), 20);
+}
+
+/// Polls that hand over write nothing themselves; whoever is in the next batch is woken only when that is done.
+#[test]
+fn who_polls_hands_the_writing_over() {
+    let (sim, log, inbox) = machine();
+    let jobs: Arc<Mutex<Vec<Job>>> = Arc::default();
+    let taken = Arc::clone(&jobs);
+    log.hand_over_to(Arc::new(move |job| {
+        taken.lock().unwrap().push(job);
+        Ok(())
+    }));
+    let woken = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&woken);
+    let wake: Wake = Arc::new(move || {
+        counter.fetch_add(1, Ordering::Relaxed);
+    });
+    let begin = || log.transact(|tx| append(&log, tx, inbox, b"hello")).unwrap().1;
+
+    let before = sim.disk.stats();
+    let tickets = [begin(), begin()];
+    assert!(tickets.iter().all(|ticket| ticket.poll(&wake).is_none()));
+    assert_eq!(sim.disk.stats().operations, before.operations, "nobody has written yet");
+    let job = |jobs: &Mutex<Vec<Job>>| {
+        let mut jobs = jobs.lock().unwrap();
+        assert_eq!(jobs.len(), 1, "one job for all that wait");
+        jobs.pop().unwrap()
+    };
+    job(&jobs)();
+    assert_eq!((sim.disk.stats().syncs - before.syncs, woken.load(Ordering::Relaxed)), (1, 2));
+    assert!(tickets.iter().all(|ticket| ticket.poll(&wake).unwrap().is_ok()));
+
+    // A failed sync is the answer of those who were in it, and the log is closed.
+    let ticket = begin();
+    assert!(ticket.poll(&wake).is_none());
+    sim.disk.fail_at(1);
+    job(&jobs)();
+    assert_eq!(woken.load(Ordering::Relaxed), 3);
+    assert_eq!(ticket.poll(&wake).unwrap().unwrap_err().kind(), ErrorKind::Io);
+    assert!(log.is_closed());
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub struct Server {
     /// Sessions before login that may work at the same time (`login.hashes_at_once_max`).
     pub login_permits: Semaphore,
     /// What runs on the threads of the runtime.
-    pub steps: Steps,
+    pub steps: Arc<Steps>,
     current: Mutex<Arc<Current>>,
     stop: watch::Sender<bool>,
 }
@@ -68,7 +68,13 @@ impl Stopping {
 
 impl Server {
     /// A server over an open store.
-    pub fn new(env: Env, store: Arc<Store>, users: &Arc<Directory>, config: Config) -> Result<Arc<Self>> {
+    pub fn new(
+        env: Env,
+        store: Arc<Store>,
+        users: &Arc<Directory>,
+        steps: Arc<Steps>,
+        config: Config,
+    ) -> Result<Arc<Self>> {
         let logins = Arc::new(Logins::new(env.clone(), Arc::clone(users), login_limits(&config))?);
         let mut metrics = Metrics::new();
         metrics.watch(Arc::clone(&store));
@@ -83,7 +89,7 @@ impl Server {
             counts: Arc::default(),
             connection_ids: AtomicU64::new(1),
             login_permits,
-            steps: Steps::new(net::workers()),
+            steps,
             current: Mutex::new(current),
             stop: watch::Sender::new(false),
         }))

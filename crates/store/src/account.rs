@@ -1,18 +1,18 @@
-//! One user's mail: what can be asked of it, and every change to its entries. Mailboxes are in `mailboxes`.
+//! One user's mail: what can be asked of it, and how it is changed. The changes are in `edit`; what is asked of mailboxes in `mailboxes`.
 //!
-//! Invariant: a function that changes something returns when the change is durable; what it read to decide was decided in the same
-//! transaction.
+//! Invariant: but for [`Account::begin`], a function that changes something returns when the change is durable.
 
 use std::sync::Arc;
 
-use index::{Log, NewEntry, State, Ticket, Transaction, Wake};
+use index::{Log, State, Transaction};
 use model::{
-    AccountName, DateTime, EmailId, Error, ErrorKind, FlagChange, Flags, Keyword, MailboxId, MailboxName, ModSeq,
-    Result, SpecialUse, SystemFlag, Uid, UidSet, UidValidity,
+    AccountName, DateTime, EmailId, Error, ErrorKind, Keyword, MailboxId, MailboxName, ModSeq, Result, SpecialUse,
+    SystemFlag, Uid, UidSet, UidValidity,
 };
 
 use platform::Env;
 
+use crate::edit::{Edit, Pending};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
 use crate::writes::Writes;
@@ -120,24 +120,6 @@ pub struct Appended {
     pub entries: Vec<(Uid, EmailId)>,
 }
 
-/// Messages that are on their way to the disk. Dropping it leaves them on their way.
-#[derive(Debug)]
-#[must_use = "nothing is durable before it was polled to its end"]
-pub struct PendingAppend {
-    appended: Option<Appended>,
-    ticket: Ticket,
-}
-
-impl PendingAppend {
-    /// What became of it, once that is durable (or an error: nothing was done). `None` while another thread's sync is under way;
-    /// `wake` is called when it is worth asking again. May itself write and sync.
-    pub fn poll(&mut self, wake: &Wake) -> Option<Result<Appended>> {
-        let settled = self.ticket.poll(wake)?;
-        let appended = self.appended.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"));
-        Some(settled.and(appended))
-    }
-}
-
 /// What became of a copy or a move, pair by pair in the order of the source UIDs.
 #[derive(Clone, Debug)]
 pub struct Copied {
@@ -214,6 +196,18 @@ impl Account {
         &self.inner.name
     }
 
+    /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
+    /// then wait for one sync without a thread for each. When `change` fails, nothing was done.
+    pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
+        let (value, ticket) = self.inner.log.transact(|transaction| change(&mut Edit { transaction }))?;
+        Ok(Pending::new(value, ticket))
+    }
+
+    /// Like [`Account::begin`], and waits until it is durable.
+    pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<T> {
+        self.begin(change)?.wait()
+    }
+
     /// Makes a change durable; with the answer of `change`.
     pub(crate) fn commit<T>(&self, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
         self.inner.log.commit(change)
@@ -254,71 +248,6 @@ impl Account {
         Ok(MessageWriter::new(self.inner.log.message_writer(), self.inner.message_bytes_max))
     }
 
-    /// Adds messages to a mailbox: all of them or none (RFC 3502).
-    pub fn append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
-        self.commit(|transaction| append_all(transaction, mailbox, messages))
-    }
-
-    /// Like [`Account::append`], but returns before the messages are durable: [`PendingAppend::poll`] says when they are. Many clients
-    /// that append at once then wait for one sync without a thread for each.
-    pub fn begin_append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<PendingAppend> {
-        let (appended, ticket) = self.inner.log.transact(|transaction| append_all(transaction, mailbox, messages))?;
-        Ok(PendingAppend { appended: Some(appended), ticket })
-    }
-
-    /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.
-    pub fn copy(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
-        self.commit(|transaction| {
-            let copied = transaction.copy(from, uids, to)?;
-            pairs(transaction, to, &copied, None)
-        })
-    }
-
-    /// Copies, and expunges what was copied, as one change (RFC 6851).
-    pub fn move_entries(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
-        self.commit(|transaction| {
-            let copied = transaction.move_entries(from, uids, to)?;
-            let modseq = (!copied.source.is_empty()).then(|| transaction.modseq());
-            pairs(transaction, to, &copied, modseq)
-        })
-    }
-
-    /// Appends to `to` and expunges `uid` of `from`, as one change (RFC 8508). [`ErrorKind::Expunged`] when `uid` is gone.
-    pub fn replace(&self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
-        self.commit(|transaction| {
-            let appended = append_all(transaction, to, vec![message])?;
-            if transaction.expunge(from, &UidSet::range(uid.get(), uid.get()))?.is_empty() {
-                return Err(Error::new(ErrorKind::Expunged, format!("there is no entry with UID {uid} any more")));
-            }
-            Ok(appended)
-        })
-    }
-
-    /// Changes flags of the entries that are still there.
-    pub fn store_flags(&self, mailbox: MailboxId, uids: &UidSet, request: &StoreFlags) -> Result<Stored> {
-        self.commit(|transaction| {
-            let is_any_there = transaction.mailbox(mailbox)?.rows_of(uids).next().is_some();
-            let change = match request.mode {
-                // A keyword that the mailbox does not know is on no entry: removing it makes none.
-                StoreMode::Remove => FlagChange::Remove(known_flags(transaction, mailbox, &request.flags)?),
-                _ if !is_any_there => FlagChange::Add(Flags::NONE),
-                StoreMode::Replace => FlagChange::Replace(flags_of(transaction, mailbox, &request.flags)?),
-                StoreMode::Add => FlagChange::Add(flags_of(transaction, mailbox, &request.flags)?),
-            };
-            let outcome = transaction.set_flags(mailbox, uids, change, request.unchanged_since)?;
-            let modseq = (!outcome.changed.is_empty()).then(|| transaction.modseq());
-            Ok(Stored { changed: outcome.changed, modified: outcome.modified, modseq })
-        })
-    }
-
-    /// Expunges the entries with `\Deleted`, of all or of `uids` only.
-    pub fn expunge(&self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<Expunged> {
-        self.commit(|transaction| {
-            let uids = transaction.expunge_deleted(mailbox, uids)?;
-            Ok(Expunged { uids, highest_modseq: transaction.mailbox(mailbox)?.highest_modseq() })
-        })
-    }
-
     /// UIDs that were expunged after `since` and are within `known` (RFC 7162 §3.2.5); may name more that are absent, never fewer.
     pub fn vanished_since(&self, mailbox: MailboxId, since: ModSeq, known: &UidSet) -> Result<UidSet> {
         let state = self.inner.state();
@@ -339,57 +268,4 @@ impl Account {
 
 pub(crate) fn no_mailbox() -> Error {
     Error::new(ErrorKind::NotFound, "there is no such mailbox")
-}
-
-/// The bits of `names` in a mailbox; keywords that are new to it are added.
-pub(crate) fn flags_of(transaction: &mut Transaction, mailbox: MailboxId, names: &FlagNames) -> Result<Flags> {
-    let mut flags = system_flags(names);
-    for keyword in &names.keywords {
-        flags = flags.with(transaction.keyword(mailbox, keyword)?);
-    }
-    Ok(flags)
-}
-
-/// The bits of `names` in a mailbox, as far as it knows them.
-fn known_flags(transaction: &Transaction, mailbox: MailboxId, names: &FlagNames) -> Result<Flags> {
-    let table = transaction.mailbox(mailbox)?.keywords();
-    let known = names.keywords.iter().filter_map(|keyword| table.find(keyword));
-    Ok(known.fold(system_flags(names), |flags, index| flags.with(Flags::keyword(index))))
-}
-
-fn system_flags(names: &FlagNames) -> Flags {
-    names.system.iter().fold(Flags::NONE, |flags, flag| flags.with(Flags::system(*flag)))
-}
-
-/// Adds all messages to the mailbox, as part of a transaction.
-pub(crate) fn append_all(
-    transaction: &mut Transaction,
-    mailbox: MailboxId,
-    messages: Vec<NewMessage>,
-) -> Result<Appended> {
-    let uid_validity = transaction.mailbox(mailbox)?.uidvalidity();
-    let mut entries = Vec::with_capacity(messages.len());
-    for new in messages {
-        let flags = flags_of(transaction, mailbox, &new.flags)?;
-        let email_id = transaction.add_message(new.message.inner)?;
-        let internal_date = new.internal_date.unwrap_or(DateTime::utc(transaction.now()));
-        let entry = NewEntry { uid: None, flags, internal_date, save_date: None };
-        entries.push((transaction.add_entry(mailbox, email_id, &entry)?, email_id));
-    }
-    Ok(Appended { uid_validity, entries })
-}
-
-/// What a copy did, pair by pair.
-pub(crate) fn pairs(
-    transaction: &Transaction,
-    to: MailboxId,
-    copied: &index::Copied,
-    expunged_modseq: Option<ModSeq>,
-) -> Result<Copied> {
-    let uids = copied.source.iter().zip(copied.destination.iter());
-    Ok(Copied {
-        uid_validity: transaction.mailbox(to)?.uidvalidity(),
-        uids: uids.filter_map(|(from, to)| Some((Uid::new(from)?, Uid::new(to)?))).collect(),
-        expunged_modseq,
-    })
 }

@@ -10,6 +10,7 @@ mod account;
 mod changes;
 mod check;
 mod derived;
+mod edit;
 pub mod export;
 pub mod format;
 pub mod import;
@@ -26,12 +27,12 @@ mod view;
 mod writes;
 
 pub use account::{
-    Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, PendingAppend, Status, StoreFlags,
-    StoreMode, Stored,
+    Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
 };
 pub use changes::Changes;
 pub use check::CheckReport;
-pub use index::Finding;
+pub use edit::{Edit, Pending};
+pub use index::{Finding, HandOver, Job};
 pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};
 pub use reader::Reader;

@@ -6,6 +6,7 @@ use index::{State, Transaction};
 use model::{Error, ErrorKind, MailboxId, MailboxName, Result, SpecialUse, UidSet};
 
 use crate::account::{Account, MailboxInfo, no_mailbox};
+use crate::edit::Edit;
 
 impl Account {
     /// Every mailbox, every subscribed name and every name above a mailbox, sorted by name, as of one moment.
@@ -42,60 +43,81 @@ impl Account {
     pub fn mailbox_name(&self, id: MailboxId) -> Option<MailboxName> {
         self.inner.state().mailbox(id).map(|mailbox| mailbox.name().clone())
     }
+}
 
+impl Edit<'_> {
     /// Makes a mailbox, and its missing parents (RFC 9051 §6.3.4). A special use that another mailbox has is allowed (RFC 6154 §3).
-    pub fn create_mailbox(&self, name: &MailboxName, special_use: &[SpecialUse]) -> Result<MailboxId> {
-        self.commit(|transaction| {
-            create_parents(transaction, name)?;
-            transaction.create_mailbox(name, special_use)
-        })
+    pub fn create_mailbox(&mut self, name: &MailboxName, special_use: &[SpecialUse]) -> Result<MailboxId> {
+        create_parents(self.transaction, name)?;
+        self.transaction.create_mailbox(name, special_use)
     }
 
     /// Removes a mailbox and its entries; its children stay (RFC 9051 §6.3.5). Not INBOX.
-    pub fn delete_mailbox(&self, name: &MailboxName) -> Result<()> {
+    pub fn delete_mailbox(&mut self, name: &MailboxName) -> Result<()> {
         if name.is_inbox() {
             return Err(Error::new(ErrorKind::NotPermitted, "INBOX cannot be deleted"));
         }
-        self.commit(|transaction| match transaction.state().mailbox_named(name).map(|mailbox| mailbox.id()) {
-            Some(id) => transaction.delete_mailbox(id),
+        let state = self.transaction.state();
+        match state.mailbox_named(name).map(|mailbox| mailbox.id()) {
+            Some(id) => self.transaction.delete_mailbox(id),
             // RFC 9051 §6.3.5: a name that is only there because of its children cannot be deleted.
-            None if has_children(transaction.state(), name) => {
+            None if has_children(state, name) => {
                 Err(Error::new(ErrorKind::NotPermitted, format!("{name} is no mailbox, only the name above others")))
             }
             None => Err(not_there(name)),
-        })
+        }
     }
 
     /// Renames a mailbox and those below it; of INBOX, moves the entries and leaves it empty (RFC 9051 §6.3.6). Missing parents
     /// of the new name are made. Subscriptions stay with the names.
-    pub fn rename_mailbox(&self, from: &MailboxName, to: &MailboxName) -> Result<()> {
-        self.commit(|transaction| {
-            if from.is_inbox() {
-                return rename_inbox(transaction, from, to);
-            }
-            if to.is_below(from) {
-                return Err(Error::new(ErrorKind::Invalid, "a mailbox cannot be moved below itself"));
-            }
-            if transaction.state().mailbox_named(to).is_some() {
-                return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a mailbox {to} already")));
-            }
-            if let Some(id) = transaction.state().mailbox_named(from).map(|mailbox| mailbox.id()) {
-                create_parents(transaction, to)?;
-                return transaction.rename_mailbox(id, to);
-            }
-            rename_children(transaction, from, to)
-        })
+    pub fn rename_mailbox(&mut self, from: &MailboxName, to: &MailboxName) -> Result<()> {
+        let transaction = &mut *self.transaction;
+        if from.is_inbox() {
+            return rename_inbox(transaction, from, to);
+        }
+        if to.is_below(from) {
+            return Err(Error::new(ErrorKind::Invalid, "a mailbox cannot be moved below itself"));
+        }
+        if transaction.state().mailbox_named(to).is_some() {
+            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a mailbox {to} already")));
+        }
+        if let Some(id) = transaction.state().mailbox_named(from).map(|mailbox| mailbox.id()) {
+            create_parents(transaction, to)?;
+            return transaction.rename_mailbox(id, to);
+        }
+        rename_children(transaction, from, to)
     }
 
     /// Subscribes or unsubscribes a name, which need not exist (RFC 9051 §6.3.7). Idempotent.
+    pub fn set_subscribed(&mut self, name: &MailboxName, subscribed: bool) -> Result<()> {
+        if subscribed {
+            return self.transaction.subscribe(name);
+        }
+        self.transaction.unsubscribe(name);
+        Ok(())
+    }
+}
+
+/// One change each, durable when they return; see the functions of [`Edit`] that have the same names.
+impl Account {
+    /// [`Edit::create_mailbox`]
+    pub fn create_mailbox(&self, name: &MailboxName, special_use: &[SpecialUse]) -> Result<MailboxId> {
+        self.edit(|edit| edit.create_mailbox(name, special_use))
+    }
+
+    /// [`Edit::delete_mailbox`]
+    pub fn delete_mailbox(&self, name: &MailboxName) -> Result<()> {
+        self.edit(|edit| edit.delete_mailbox(name))
+    }
+
+    /// [`Edit::rename_mailbox`]
+    pub fn rename_mailbox(&self, from: &MailboxName, to: &MailboxName) -> Result<()> {
+        self.edit(|edit| edit.rename_mailbox(from, to))
+    }
+
+    /// [`Edit::set_subscribed`]
     pub fn set_subscribed(&self, name: &MailboxName, subscribed: bool) -> Result<()> {
-        self.commit(|transaction| match subscribed {
-            true => transaction.subscribe(name),
-            false => {
-                transaction.unsubscribe(name);
-                Ok(())
-            }
-        })
+        self.edit(|edit| edit.set_subscribed(name, subscribed))
     }
 
     /// Says what a mailbox is for, instead of what was said before (RFC 6154 §5.4 by way of METADATA, or an administrator).

@@ -2,7 +2,8 @@
 
 use model::{ErrorKind, FlagChange, Flags, MailboxId, MailboxName, Result, SystemFlag, Uid, UidSet};
 
-use crate::account::{Account, no_mailbox, pairs};
+use crate::account::{Account, no_mailbox};
+use crate::edit::pairs;
 
 /// What [`Account::restore`] brought back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -12,10 +12,10 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use index::{Budget, Log};
+use index::{Budget, HandOver, Log};
 use model::{AccountName, Error, ErrorKind, MailboxName, Result};
 use platform::{Disk, Env, LockGuard};
 
@@ -56,6 +56,7 @@ pub struct Store {
     /// The account that was served last by [`Store::maintain`]. Held while it works, and while an account is made or removed.
     turn: Mutex<Option<AccountName>>,
     writes: Arc<Writes>,
+    hand_over: OnceLock<HandOver>,
     _lock: LockGuard,
 }
 
@@ -99,13 +100,19 @@ impl Store {
                 remove_tree(&*env.disk, &accounts_dir.join(entry.name))?;
             }
         }
-        let (slots, turn, writes) = Default::default();
-        Ok(Arc::new(Store { env, accounts_dir, options, slots, turn, writes, _lock: guard }))
+        let (slots, turn, writes, hand_over) = Default::default();
+        Ok(Arc::new(Store { env, accounts_dir, options, slots, turn, writes, hand_over, _lock: guard }))
     }
 
     /// The options it was opened with.
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Who writes and syncs for those who poll a [`crate::Pending`]; for accounts that are opened from now on, and only once. Without it
+    /// the thread that polls does.
+    pub fn hand_over_to(&self, hand_over: HandOver) {
+        let _ = self.hand_over.set(hand_over);
     }
 
     /// How much was made durable since it was opened.
@@ -184,6 +191,9 @@ impl Store {
                     return Err(error.context(format!("opening account {name}")));
                 }
             };
+            if let Some(hand_over) = self.hand_over.get() {
+                log.hand_over_to(Arc::clone(hand_over));
+            }
             let (name, env, max) = (name.clone(), self.env.clone(), self.options.message_bytes_max);
             let account = Arc::new(Account::new(name, env, log, max, &self.writes));
             *open = Some(Open { account: Arc::clone(&account), used_at });

@@ -24,6 +24,9 @@ impl Corpus {
         let mut head = [0; 5];
         let mut file = std::fs::File::open(path).doing(path.display())?;
         let bytes = file.metadata().doing(path.display())?.len();
+        if bytes == 0 {
+            return Err(Error::new(format!("{} is empty", path.display())));
+        }
         let begins = file.read_exact(&mut head).is_ok() && head == *b"From ";
         if !begins {
             return Err(Error::new(format!("{} is no mbox file: it does not begin with \"From \"", path.display())));

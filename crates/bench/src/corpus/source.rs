@@ -40,6 +40,7 @@ impl Source {
     }
 
     /// A source of messages that are in memory already; `None` when none of them is one.
+    #[cfg(test)]
     pub fn from_messages(messages: Vec<Vec<u8>>) -> Option<Source> {
         Source::from_folders(vec![messages])
     }

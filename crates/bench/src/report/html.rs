@@ -56,7 +56,7 @@ pub fn pictures(findings: &Findings) -> Vec<(String, String)> {
 fn lead(findings: &Findings, sizes: &[&str]) -> String {
     let run = &findings.run;
     let mut text = format!(
-        "<p class=\"lead\">{} servers, {} suites{}, each test {} times. {} to {}.</p>\n",
+        "<p class=\"lead\">{} servers, {} suites{}, each test up to {} times. {} to {}.</p>\n",
         findings.servers.len(),
         findings.suites().len(),
         if sizes.is_empty() { String::new() } else { format!(", mailboxes {}", escaped(&sizes.join(", "))) },

@@ -16,25 +16,49 @@ pub struct Recorder {
     path: PathBuf,
     /// All that were written.
     notes: Vec<Note>,
+    /// Bytes of the records that are whole.
+    whole: u64,
+    /// Why a record could not be written: nothing comes after it.
+    broken: Option<Error>,
 }
 
 impl Recorder {
-    /// Makes the folder and a new file in it; an earlier run's file is refused rather than overwritten.
-    pub fn create(folder: &Path) -> Result<Recorder> {
-        std::fs::create_dir_all(folder).doing(folder.display())?;
+    /// An error when the folder holds an earlier run.
+    pub fn check(folder: &Path) -> Result<()> {
         let path = folder.join(FILE_NAME);
         if path.exists() {
             return Err(Error::new(format!("{} holds an earlier run; name another folder with --out", path.display())));
         }
-        let file = File::create_new(&path).doing(path.display())?;
-        Ok(Recorder { file, path, notes: Vec::new() })
+        Ok(())
     }
 
-    /// Adds a record: one write, so that a line is there or not.
+    /// Makes the folder and a new file in it; an earlier run's file is refused rather than overwritten.
+    pub fn create(folder: &Path) -> Result<Recorder> {
+        std::fs::create_dir_all(folder).doing(folder.display())?;
+        Recorder::check(folder)?;
+        let path = folder.join(FILE_NAME);
+        let file = File::create_new(&path).doing(path.display())?;
+        Ok(Recorder { file, path, notes: Vec::new(), whole: 0, broken: None })
+    }
+
+    /// Adds a record: a line is there or not. Once one could not be written, every other is refused for the same reason, so that no
+    /// results are taken for whole in which some are missing in the middle.
     pub fn add(&mut self, record: &Record) -> Result<()> {
+        if let Some(why) = &self.broken {
+            return Err(why.clone());
+        }
         let mut line = serde_json::to_vec(record).doing(self.path.display())?;
         line.push(b'\n');
-        self.file.write_all(&line).doing(self.path.display())
+        let written = self.file.write_all(&line).doing(self.path.display());
+        match &written {
+            Ok(()) => self.whole += line.len() as u64,
+            Err(why) => {
+                // What a full disk took of the line; the reader passes over it where even this fails.
+                let _ = self.file.set_len(self.whole);
+                self.broken = Some(why.clone());
+            }
+        }
+        written
     }
 
     /// A time that was measured, with a right answer.
@@ -79,7 +103,8 @@ impl Recorder {
 
     /// Something that went wrong, on standard error as well.
     pub fn problem(&mut self, server: &str, suite: &str, error: &Error) -> Result<()> {
-        eprintln!("  {suite}: {server}: {error}");
+        let about: Vec<&str> = [suite, server].into_iter().filter(|name| !name.is_empty()).collect();
+        eprintln!("  {}: {error}", about.join(": "));
         let problem = Problem { server: server.into(), suite: suite.into(), text: error.to_string() };
         self.add(&Record::Problem(problem))
     }

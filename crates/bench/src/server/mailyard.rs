@@ -187,7 +187,7 @@ impl Local for Mailyard {
         interrupt::kill_on_interrupt(Pid::from_child(&child));
         let began = Instant::now();
         loop {
-            if Connection::open(&self.address).is_ok() {
+            if Connection::login(&self.address).is_ok() {
                 self.child = Some(child);
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! The servers that the benchmark can start by itself, by name.
 //!
 //! Each gets a folder of its own in the run's temporary folder, a configuration made for the run, a port on loopback and as many accounts
-//! as are asked for; everything that it starts ends with it (see [`super::tree`]).
+//! as are asked for; everything that it starts ends with it (see `server/tree.rs`).
 
 mod courier;
 mod cyrus;
@@ -10,6 +10,7 @@ mod doveadm;
 mod dovecot;
 mod mailutils;
 mod package;
+mod placed;
 mod unpack;
 mod users;
 mod uw;
@@ -116,11 +117,6 @@ impl Peer {
             Some(tree) => format!("{}, unpacked in {}", found.version, tree.display()),
             None => found.version,
         })
-    }
-
-    /// Where messages live.
-    pub fn format(&self) -> &'static str {
-        self.product.map_or("native", |product| product().format())
     }
 }
 

@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::run::{Contestant, Run};
 use crate::wire::Address;
 use std::cell::Cell;
+use std::time::Instant;
 
 /// In results and on the command line.
 const NAME: &str = "folder2007";
@@ -59,7 +60,11 @@ impl Suite for Folder2007 {
 
     fn run(&self, run: &mut Run) -> Result<()> {
         let mut replayed = None;
+        let began = Instant::now();
         for round in 0..run.plan.repeat {
+            if !run.again(NAME, round, began)? {
+                break;
+            }
             let number = self.used.get() + 1;
             self.used.set(number);
             run.each(NAME, "conversion", |contestant, tools| {

@@ -8,8 +8,8 @@
 //! - searching "subject and body" is taken as `SEARCH OR SUBJECT w BODY w`; not as `TEXT`, which would search all other header fields as well;
 //! - From is searched for the address that sends most in this mail; Date for the middle tenth of the mail, once as written
 //!   (`SENTSINCE`, `SENTBEFORE`) and once by the internal date (`SINCE`, `BEFORE`), since servers store only one of the two beforehand;
-//! - the mail is appended, not put under the server's files, and with internal dates, so that every server has the same messages
-//!   in the same order; the speed of that is recorded as "fill", but it is no test: several things differ between servers there;
+//! - every server has the same messages in the same order with the same internal dates; how they got there is no test and differs (see
+//!   [`crate::fill::prepare`]), a note says how, and some sizes and dates are looked at afterwards;
 //! - EXPUNGE needs `\Deleted` first: both are measured, apart ("mark", "expunge") and, warm, together ("mark and expunge"), since the two
 //!   readings of "expunge" differ for servers that write one of them lazily. Each is done to a copy of the mailbox (COPY, not measured), so
 //!   that every repetition begins with the same messages;
@@ -27,11 +27,13 @@ mod yardsticks;
 use super::Suite;
 use crate::cold::Dropped;
 use crate::error::{Doing, Error, Result};
-use crate::fill::fill;
+use crate::fill::{check, prepare};
 use crate::results::{Better, Key, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
 use crate::wire::{Address, Answer, Connection};
 use oracle::Oracle;
+use std::time::Instant;
+use yardsticks::Yardsticks;
 
 const NAME: &str = "lisa2003";
 /// Never changed once it is filled.
@@ -62,8 +64,14 @@ impl Suite for Lisa2003 {
     fn run(&self, run: &mut Run) -> Result<()> {
         let oracle = Oracle::read(&run.corpus.path)?;
         run.each(NAME, "filling", |contestant, tools| filled(contestant, tools, &oracle))?;
-        reads::measure(run, &oracle)?;
-        expunges::measure(run, &oracle)?;
+        let mut yardsticks = Yardsticks::new(run, &oracle)?;
+        let began = Instant::now();
+        let mut round = 0;
+        while round < rounds(run) && run.again(NAME, round, began)? {
+            reads::measure(run, &oracle, &mut yardsticks, round)?;
+            expunges::measure(run, &oracle, round)?;
+            round += 1;
+        }
         run.each(NAME, "removing", |contestant, _| {
             let address = account(contestant)?;
             Connection::login(&address)?.remove(MAILBOX)
@@ -74,15 +82,12 @@ impl Suite for Lisa2003 {
 /// Fills the mailbox; a mailbox that then has another number of messages is no use for anything else.
 fn filled(contestant: &mut Contestant, tools: &mut Tools, oracle: &Oracle) -> Result<()> {
     let address = account(contestant)?;
-    let mut connection = Connection::login(&address)?;
-    connection.renew(MAILBOX)?;
-    let filled = fill(&mut connection, MAILBOX, tools.corpus)?;
-    drop(connection);
+    let how = prepare(contestant.server.as_mut(), &address, MAILBOX, tools.corpus)?;
     let name = contestant.info.name.as_str();
-    tools.recorder.note(NAME, name, format!("the mailbox: {}", filled.how))?;
-    let rate = filled.messages as f64 / filled.took.as_secs_f64();
-    let key = Key::new(NAME, "fill", name, "rate").size(&tools.corpus.name);
-    tools.recorder.sample(key, 0, rate, Unit::PerSecond, Better::Higher, Verdict::Right)?;
+    tools.recorder.note(NAME, name, format!("the mailbox: {how}"))?;
+    if let Some(wrong) = check(&mut Connection::login(&address)?, MAILBOX, tools.corpus)? {
+        tools.recorder.note(NAME, name, format!("the mailbox, once it was filled: {wrong}"))?;
+    }
     let (_, exists) = Connection::login(&address)?.select(MAILBOX)?;
     if exists != oracle.messages {
         return Err(Error::new(format!("{exists} messages are there after {} were appended", oracle.messages)));

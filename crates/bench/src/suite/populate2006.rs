@@ -29,7 +29,7 @@ use crate::run::{Contestant, Run, Tools};
 use crate::usage::{Meter, Usage};
 use crate::wire::Connection;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use writers::{Form, Job};
 
 const NAME: &str = "populate2006";
@@ -39,6 +39,8 @@ const CONNECTIONS: [usize; 5] = [1, 2, 3, 7, 20];
 /// Where only the ends of the range are measured.
 const ENDS: [usize; 2] = [1, 20];
 const QUICK_CONNECTIONS: [usize; 2] = [1, 3];
+/// A case that took a server longer is not repeated on it.
+const REPEATED_MAX: Duration = Duration::from_secs(4);
 
 /// The suite.
 pub struct Populate2006;
@@ -84,13 +86,18 @@ impl Suite for Populate2006 {
     fn run(&self, run: &mut Run) -> Result<()> {
         let count = if run.plan.quick { QUICK_MESSAGES } else { MESSAGES };
         let messages = mail::messages(&run.corpus, count)?;
+        let mut slow = Slow::default();
+        let began = Instant::now();
         for round in 0..run.plan.repeat {
+            if !run.again(NAME, round, began)? {
+                break;
+            }
             for case in cases(run.plan.quick) {
-                measure_all(run, case, round, &messages)?;
+                measure_all(run, case, round, &messages, &mut slow)?;
                 limit(run, case, round, &messages)?;
             }
         }
-        unsynced(run, &messages)
+        unsynced(run, &messages, &mut slow)
     }
 }
 
@@ -112,14 +119,44 @@ fn cases(quick: bool) -> Vec<Case> {
     .concat()
 }
 
-fn measure_all(run: &mut Run, case: Case, round: usize, messages: &[Vec<u8>]) -> Result<()> {
+fn measure_all(run: &mut Run, case: Case, round: usize, messages: &[Vec<u8>], slow: &mut Slow) -> Result<()> {
     run.each(NAME, &format!("{}, {} connections", case.test, case.connections), |contestant, tools| {
-        measure(contestant, tools, case, round, messages)
+        slow.unless(contestant, tools, case, |contestant, tools| measure(contestant, tools, case, round, messages))
     })
 }
 
+/// What took so long that it is not repeated: the spread of such times is small beside them, and some servers would take hours.
+#[derive(Default)]
+struct Slow {
+    /// Servers with the cases.
+    known: Vec<(String, Case)>,
+}
+
+impl Slow {
+    /// Measures, unless it took too long before; says so.
+    fn unless(
+        &mut self,
+        contestant: &mut Contestant,
+        tools: &mut Tools,
+        case: Case,
+        measure: impl FnOnce(&mut Contestant, &mut Tools) -> Result<()>,
+    ) -> Result<()> {
+        let name = contestant.info.name.clone();
+        if self.known.iter().any(|(server, slow)| *server == name && *slow == case) {
+            let text = format!("what took more than {} s with all around it is measured once", REPEATED_MAX.as_secs());
+            return tools.recorder.note(NAME, &name, text);
+        }
+        let began = Instant::now();
+        measure(contestant, tools)?;
+        if began.elapsed() > REPEATED_MAX {
+            self.known.push((name, case));
+        }
+        Ok(())
+    }
+}
+
 /// The tests with separate mailboxes once more, on servers that were told not to sync.
-fn unsynced(run: &mut Run, messages: &[Vec<u8>]) -> Result<()> {
+fn unsynced(run: &mut Run, messages: &[Vec<u8>], slow: &mut Slow) -> Result<()> {
     set_synced(run, false)?;
     let cases: Vec<Case> = cases(run.plan.quick).into_iter().filter(|case| case.test == "separate mailboxes").collect();
     for round in 0..run.plan.repeat {
@@ -128,7 +165,9 @@ fn unsynced(run: &mut Run, messages: &[Vec<u8>]) -> Result<()> {
             run.each(NAME, &format!("{}, {} connections", case.test, case.connections), |contestant, tools| {
                 let offered = contestant.server.local().is_some_and(|local| local.set_synced(false).unwrap_or(false));
                 if offered {
-                    return measure(contestant, tools, case, round, messages);
+                    return slow.unless(contestant, tools, case, |contestant, tools| {
+                        measure(contestant, tools, case, round, messages)
+                    });
                 }
                 let why = "no setting that turns syncs off is known for this server";
                 tools.unsupported(key(case, &contestant.info.name, "rate"), round, why)

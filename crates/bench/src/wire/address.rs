@@ -43,6 +43,17 @@ impl fmt::Display for Address {
     }
 }
 
+/// An argument of the command line as it may be published: the password of an address is `PASSWORD` there.
+pub fn without_password(argument: &str) -> String {
+    let hidden = || {
+        let (before, rest) = argument.split_once("imap://")?;
+        let (login, place) = rest.rsplit_once('@')?;
+        let (user, _) = login.split_once(':')?;
+        Some(format!("{before}imap://{user}:PASSWORD@{place}"))
+    };
+    hidden().unwrap_or_else(|| argument.to_string())
+}
+
 /// RFC 3986 §2.1.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
@@ -62,7 +73,14 @@ fn decoded(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Address;
+    use super::{Address, without_password};
+
+    #[test]
+    fn passwords_are_not_published() {
+        assert_eq!(without_password("a=imap://me:p@ss:w@host:1"), "a=imap://me:PASSWORD@host:1");
+        assert_eq!(without_password("--server=a=imap://me:x@[::1]:1"), "--server=a=imap://me:PASSWORD@[::1]:1");
+        assert_eq!(without_password("--out"), "--out");
+    }
 
     #[test]
     fn urls() {

@@ -259,10 +259,10 @@ impl Driver<'_> {
         took
     }
 
-    /// One step of the session, on this thread; it may wait for the disk.
+    /// One step of the session, on this thread; it may read from the disk.
     ///
     /// Before login it waits for a permit: a password hash is much work, and a crowd that logs in must neither use all threads nor all
-    /// memory.
+    /// memory. The runtime is told of it, so that it is in nobody's way.
     async fn step(&mut self) -> Step {
         let permit = match self.session.account() {
             None => self.server.login_permits.acquire().await.ok(),
@@ -270,8 +270,12 @@ impl Driver<'_> {
         };
         let now = self.server.now();
         let Driver { session, output, began, server, .. } = self;
-        let step = server.steps.run(|| timed_step(began, || session.step(now, output)));
-        drop(permit);
+        let run = || timed_step(began, || session.step(now, output));
+        let step = match permit {
+            // The permits bound the threads that this makes.
+            Some(_permit) => tokio::task::block_in_place(run),
+            None => server.steps.run(run).await,
+        };
         if self.server.now().monotonic.saturating_sub(now.monotonic) >= LONG_STEP {
             // Whom the step woke may be queued behind this task.
             tokio::task::yield_now().await;

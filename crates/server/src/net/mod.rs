@@ -8,6 +8,7 @@ mod metrics_http;
 mod steps;
 mod stream;
 mod tls;
+mod writers;
 
 pub use connection::{after_accept_error, serve_imap};
 pub use counts::ConnectionCounts;
@@ -15,3 +16,4 @@ pub use listener::{Bound, Listeners, Protocol, bind};
 pub use metrics_http::serve_metrics;
 pub use steps::{Steps, workers};
 pub use tls::{Tls, load as load_tls};
+pub use writers::start as start_writers;

@@ -59,11 +59,13 @@ pub fn run(
         let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
         error.context(format!("{}{hint}", data.display()))
     })?;
+    let steps = Arc::new(net::Steps::new(net::workers()));
+    store.hand_over_to(net::start_writers(&steps)?);
     let users = Arc::new(Directory::open(env.clone(), &data)?);
     let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users) });
     prepare(&context)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(net::workers()).enable_all().build()?;
-    let server = Server::new(env, store, &users, setup.config.clone())?;
+    let server = Server::new(env, store, &users, steps, setup.config.clone())?;
     let result = runtime.block_on(serve(&server, setup, context, ready));
     // Whoever is still at work gets no more time; a step that holds a disk is let go on until the process ends.
     runtime.shutdown_timeout(Duration::from_secs(1));

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use imap_proto::{Event, FrameError, FrameLimits, ReadError, ReadErrorKind, Reader};
 
-use super::cmd::append::{Append, Ended};
+use super::cmd::append::Append;
 use super::cmd::{self, Follow};
-use super::reply::{After, Condition, Done, Progress, Reply, Running, Stop};
+use super::reply::{After, Condition, Done, Progress, Reply, Running, Started, Stop};
 use super::state::{Enabled, Session};
 use super::updates::Updates;
 use super::{Context, capability, status, write};
@@ -191,17 +191,7 @@ impl Machine {
                     follow: cmd::follow(&command.body),
                 };
                 let started = cmd::start(&mut self.session, &current.tag, command.body, out);
-                match started {
-                    Ok(Reply::Done(done)) => self.complete(current, done, None),
-                    Ok(Reply::Then(done, after)) => self.complete(current, done, Some(after)),
-                    Ok(Reply::Running(running)) => self.doing = Doing::Running(current, running),
-                    Ok(Reply::Logout(done)) => {
-                        write::tagged(out, &current.tag, &done, None);
-                        self.session.context.observer.command(&self.session.connection, current.name, true);
-                        self.doing = Doing::Closed;
-                    }
-                    Err(stop) => self.stopped(current, stop),
-                }
+                self.started(current, started, out);
             }
             Some(Event::Continue) => out.push_str("+ Go on\r\n"),
             Some(Event::AppendStart(start)) => {
@@ -222,6 +212,20 @@ impl Machine {
         None
     }
 
+    fn started(&mut self, current: Current, started: Started, out: &mut Output) {
+        match started {
+            Ok(Reply::Done(done)) => self.complete(current, done, None),
+            Ok(Reply::Then(done, after)) => self.complete(current, done, Some(after)),
+            Ok(Reply::Running(running)) => self.doing = Doing::Running(current, running),
+            Ok(Reply::Logout(done)) => {
+                write::tagged(out, &current.tag, &done, None);
+                self.session.context.observer.command(&self.session.connection, current.name, true);
+                self.doing = Doing::Closed;
+            }
+            Err(stop) => self.stopped(current, stop),
+        }
+    }
+
     fn append(&mut self, mut append: Box<Append>, input: &mut &[u8], out: &mut Output) -> Option<Wait> {
         let event = match self.reader.next(input) {
             Some(event) => event,
@@ -237,11 +241,7 @@ impl Machine {
             Event::AppendEnd => {
                 let current =
                     Current { tag: append.tag.as_str().to_owned(), name: append.name(), follow: Follow::Everything };
-                match append.end(&self.session, out) {
-                    Ok(Ended::Done(done)) => self.complete(current, done, None),
-                    Ok(Ended::Syncing(syncing)) => self.doing = Doing::Running(current, syncing),
-                    Err(stop) => self.stopped(current, stop),
-                }
+                self.started(current, append.end(), out);
                 return None;
             }
             Event::Error(error) => {

@@ -3,9 +3,11 @@
 //! Invariant: a command that was taken is answered by exactly one tagged response, which [`Done`] becomes.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::Error;
+use model::{Error, Result};
+use store::{Account, Edit, Pending};
 
 use super::state::Session;
 use crate::Output;
@@ -148,3 +150,32 @@ pub(crate) enum Progress {
 
 /// What starting a command gives.
 pub(crate) type Started = Result<Reply, Stop>;
+
+/// Changes the account, and answers when the change is durable: `answer` is given what `change` gave. No thread waits meanwhile. An error
+/// of `change` is returned at once, one of the disk is the command's answer.
+pub(crate) fn commit<T: Send + 'static>(
+    account: Arc<Account>,
+    change: impl FnOnce(&mut Edit<'_>) -> Result<T>,
+    answer: impl FnOnce(&mut Session, T, &mut Output) -> Result<Done, Stop> + Send + 'static,
+) -> Result<Reply> {
+    let pending = account.begin(change)?;
+    Ok(Reply::Running(Box::new(Committing { pending, answer: Some(answer), _account: account })))
+}
+
+/// A change on its way to the disk.
+struct Committing<T, A> {
+    pending: Pending<T>,
+    /// `None` once it was given.
+    answer: Option<A>,
+    /// Kept open until then.
+    _account: Arc<Account>,
+}
+
+impl<T: Send, A: FnOnce(&mut Session, T, &mut Output) -> Result<Done, Stop> + Send> Running for Committing<T, A> {
+    fn pull(&mut self, session: &mut Session, out: &mut Output) -> Result<Progress, Stop> {
+        let Some(settled) = self.pending.poll(&session.waker) else { return Ok(Progress::WaitForSync) };
+        let (value, answer) = (settled?, self.answer.take());
+        let answer = answer.ok_or_else(|| Error::new(model::ErrorKind::Invalid, "answered already"))?;
+        answer(session, value, out).map(Progress::Done)
+    }
+}

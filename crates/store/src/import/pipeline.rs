@@ -18,7 +18,7 @@ use super::ledger::{self, Checksum, Known, Place};
 use super::maildir::{Maildir, MaildirFile};
 use super::source::{Kind, Source};
 use super::{ImportNote, ImportOptions, ImportProgress, ImportReport, status};
-use crate::account::flags_of;
+use crate::edit::flags_of;
 use crate::format::mbox::from_line;
 use crate::format::mbox::scan::{Message, MessageFlags, Reader, not_an_mbox};
 use crate::format::served::{self, Form};

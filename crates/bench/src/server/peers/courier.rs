@@ -6,6 +6,7 @@
 
 use super::daemon::{Product, Site};
 use super::package::Package;
+use super::placed::{self, LineEnds};
 use crate::error::{Doing, Error, Result};
 use crate::server::tree::{self, Launch, Mount, write};
 use std::ffi::OsString;
@@ -145,6 +146,18 @@ impl Product for Courier {
 
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf> {
         vec![Self::home(site, user)]
+    }
+
+    /// UIDs are given at the next SELECT, in the order of the names. The size in a name is what Courier's own deliveries write there.
+    fn place(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<String> {
+        let folder = Self::home(site, user).join("Maildir").join(format!(".{mailbox}")).join("cur");
+        let name = |number: u32, bytes: usize| format!("1000000000.M{number:08}.bench,S={bytes}:2,");
+        placed::files(site, mbox, &folder, LineEnds::Lf, name)?;
+        Ok("written as files of a Maildir".into())
+    }
+
+    fn can_place(&self) -> bool {
+        true
     }
 }
 

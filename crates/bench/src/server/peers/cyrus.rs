@@ -5,9 +5,11 @@
 
 use super::daemon::{Product, Site};
 use super::package::Package;
+use super::placed::{self, LineEnds};
 use crate::error::{Doing, Result};
 use crate::server::mailyard::PASSWORD;
 use crate::server::tree::{self, Launch, write};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// What has to be installed.
@@ -37,6 +39,20 @@ impl Cyrus {
         }
         settings.extend(SETTINGS.map(str::to_string));
         settings
+    }
+}
+
+impl Cyrus {
+    /// Where the messages of a mailbox are: mbpath(8) knows, as names of folders are made from ids.
+    fn folder(site: &Site, mailbox: &str) -> Result<PathBuf> {
+        let path = site.run().join("mbpath");
+        let script = "\"$0\" -C \"$1\" \"$2\" > \"$3\"";
+        let mut ask: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
+        let imapd = site.config().join("imapd.conf");
+        ask.extend([program("mbpath").into(), imapd.into(), mailbox.into(), path.clone().into()]);
+        tree::run(&site.installed.mounts(), &ask, b"")?;
+        let folder = std::fs::read_to_string(&path).doing(path.display())?;
+        Ok(PathBuf::from(folder.trim()))
     }
 }
 
@@ -149,5 +165,20 @@ impl Product for Cyrus {
     fn storage(&self, site: &Site, _: &str) -> Vec<PathBuf> {
         // Folders have names made from ids: all accounts together.
         vec![site.mail()]
+    }
+
+    /// reconstruct(8) takes files named by UID into the index, each with its time of modification as the internal date.
+    fn place(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<String> {
+        let name = format!("user/{user}/{mailbox}");
+        let folder = Self::folder(site, &name)?;
+        placed::files(site, mbox, &folder, LineEnds::CrLf, |number, _| format!("{number}."))?;
+        let imapd = site.config().join("imapd.conf");
+        let reconstruct = [program("reconstruct").into(), "-C".into(), imapd.into(), name.into()];
+        tree::run(&site.installed.mounts(), &reconstruct, b"")?;
+        Ok("written as its files, one a message, and indexed by reconstruct".into())
+    }
+
+    fn can_place(&self) -> bool {
+        true
     }
 }

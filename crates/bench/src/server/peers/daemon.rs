@@ -9,7 +9,7 @@ use crate::results::ServerInfo;
 use crate::server::mailyard::{PASSWORD, free_port, user};
 use crate::server::tree::{Launch, Tree, last_lines};
 use crate::server::{Local, Server};
-use crate::wire::Address;
+use crate::wire::{Address, Connection};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -60,6 +60,17 @@ pub trait Product {
     fn convert(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
         let _ = (site, user, mailbox, mbox);
         Ok(None)
+    }
+
+    /// See [`Local::place`].
+    fn place(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<String> {
+        let _ = (site, user, mailbox, mbox);
+        Err(Error::new("the server's files cannot be written by others"))
+    }
+
+    /// See [`Local::can_place`].
+    fn can_place(&self) -> bool {
+        false
     }
 
     /// The mbox file of a mailbox, when there is one.
@@ -173,6 +184,12 @@ impl Daemon {
             && line.starts_with(b"* OK")
     }
 
+    /// Whether the server is ready: once there are accounts, a real login has to succeed, since what asks for passwords may be a program
+    /// of its own that is not up yet when the listener greets.
+    fn answers(&self) -> bool {
+        self.greets() && (self.users == 0 || Connection::login(&self.site.address(&user(0))).is_ok())
+    }
+
     fn failed(&self, what: &str) -> Error {
         Error::new(format!("{}: {what}: {}", self.site.name, last_lines(&self.site.log())))
     }
@@ -232,7 +249,7 @@ impl Local for Daemon {
         let launch = self.product.configure(&self.site)?;
         let tree = Tree::start(&launch, &self.site.log()).doing(self.site.name)?;
         let began = Instant::now();
-        while !self.greets() {
+        while !self.answers() {
             interrupt::check()?;
             if !tree.runs()? {
                 return Err(self.failed("the server ended at once"));
@@ -272,6 +289,14 @@ impl Local for Daemon {
 
     fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
         self.product.convert(&self.site, &account.user, mailbox, mbox)
+    }
+
+    fn place(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<String> {
+        self.product.place(&self.site, &account.user, mailbox, mbox)
+    }
+
+    fn can_place(&self) -> bool {
+        self.product.can_place()
     }
 
     fn set_synced(&mut self, synced: bool) -> Result<bool> {

@@ -4,10 +4,10 @@
 
 use super::daemon::{Product, Site};
 use super::package::Package;
-use super::users;
+use super::{placed, users};
 use crate::error::Result;
 use crate::server::tree::{Launch, write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What has to be installed.
 pub const PACKAGE: Package = Package { name: "mailutils", debian: &["mailutils-imap4d"], program: "/usr/sbin/imap4d" };
@@ -92,6 +92,15 @@ server 127.0.0.1:{port} {{
 
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf> {
         vec![site.mail().join(user)]
+    }
+
+    fn place(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<String> {
+        placed::one_file(site, mbox, &site.mail().join(user).join("mbox").join(mailbox))?;
+        Ok("written as an mbox file".into())
+    }
+
+    fn can_place(&self) -> bool {
+        true
     }
 
     fn mbox(&self, site: &Site, user: &str, mailbox: &str) -> Option<PathBuf> {

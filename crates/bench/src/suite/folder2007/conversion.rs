@@ -75,8 +75,22 @@ fn converted(local: &mut dyn Local, account: &Address, tools: &Tools) -> Result<
     local.start()?;
     match how {
         Some(how) => Ok((took, how)),
+        None if local.can_place() => placed(local, account, tools),
         None => over_the_wire(account, tools),
     }
+}
+
+/// A file a message, written where the server keeps them; the empty mailbox is made by the server.
+fn placed(local: &mut dyn Local, account: &Address, tools: &Tools) -> Result<(Duration, String)> {
+    Connection::login(account)?.renew(MAILBOX)?;
+    local.stop()?;
+    cold::sync(&tools.plan.work)?;
+    let began = Instant::now();
+    let how = local.place(account, MAILBOX, &tools.corpus.path)?;
+    cold::sync(&tools.plan.work)?;
+    let took = began.elapsed();
+    local.start()?;
+    Ok((took, format!("{how}, then syncfs")))
 }
 
 fn over_the_wire(account: &Address, tools: &Tools) -> Result<(Duration, String)> {

@@ -3,7 +3,7 @@
 use super::judge::expunged_exactly;
 use super::oracle::Oracle;
 use super::yardsticks;
-use super::{MAILBOX, NAME, account, chilled, key, opened, record, rounds};
+use super::{MAILBOX, NAME, account, chilled, key, opened, record};
 use crate::error::{Doing, Result};
 use crate::results::{State, Verdict};
 use crate::run::{Contestant, Run, Tools};
@@ -28,20 +28,18 @@ impl Chosen {
     }
 }
 
-/// Measures both shares, cold and warm.
-pub(super) fn measure(run: &mut Run, oracle: &Oracle) -> Result<()> {
-    for round in 0..rounds(run) {
-        for percent in PERCENTS {
-            for state in [State::Cold, State::Warm] {
-                let count = (oracle.messages as usize * percent / 100).max(1);
-                let chosen = Chosen { percent, numbers: run.random.choose(count, oracle.messages) };
-                run.each(NAME, &chosen.test("expunge"), |contestant, tools| match state {
-                    State::Cold => cold(contestant, tools, oracle, &chosen, round),
-                    State::Warm => warm(contestant, tools, oracle, &chosen, round),
-                })?;
-                let tests = [chosen.test("mark"), chosen.test("expunge"), chosen.test("mark and expunge")];
-                yardsticks::expunges(run, &tests, state, oracle.messages, &chosen.numbers, round)?;
-            }
+/// Measures both shares once, cold and warm.
+pub(super) fn measure(run: &mut Run, oracle: &Oracle, round: usize) -> Result<()> {
+    for percent in PERCENTS {
+        for state in [State::Cold, State::Warm] {
+            let count = (oracle.messages as usize * percent / 100).max(1);
+            let chosen = Chosen { percent, numbers: run.random.choose(count, oracle.messages) };
+            run.each(NAME, &chosen.test("expunge"), |contestant, tools| match state {
+                State::Cold => cold(contestant, tools, oracle, &chosen, round),
+                State::Warm => warm(contestant, tools, oracle, &chosen, round),
+            })?;
+            let tests = [chosen.test("mark"), chosen.test("expunge"), chosen.test("mark and expunge")];
+            yardsticks::expunges(run, &tests, state, oracle.messages, &chosen.numbers, round)?;
         }
     }
     run.each(NAME, "removing", |contestant, _| Connection::login(&account(contestant)?)?.remove(COPY))

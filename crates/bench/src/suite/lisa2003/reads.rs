@@ -3,7 +3,7 @@
 use super::judge::{Judgement, judge};
 use super::oracle::{Oracle, Query};
 use super::yardsticks::Yardsticks;
-use super::{MAILBOX, NAME, account, chilled, key, opened, record, rounds};
+use super::{MAILBOX, NAME, account, chilled, key, opened, record};
 use crate::error::{Doing, Result};
 use crate::results::{Better, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
@@ -75,33 +75,30 @@ impl Test<'_> {
     }
 }
 
-/// Measures all of them; every round is cold and then warm for one server after the other.
-pub(super) fn measure(run: &mut Run, oracle: &Oracle) -> Result<()> {
+/// Measures all of them once: cold and then warm for one server after the other.
+pub(super) fn measure(run: &mut Run, oracle: &Oracle, yardsticks: &mut Yardsticks, round: usize) -> Result<()> {
     let mut tests = vec![Test::Open, Test::List, Test::Headers];
     tests.extend(oracle.queries.iter().map(Test::Search));
-    let mut yardsticks = Yardsticks::new(run, oracle)?;
-    for round in 0..rounds(run) {
-        for test in &tests {
-            let mut found = Vec::new();
-            run.each(NAME, test.name(), |contestant, tools| {
-                let answer = cold_and_warm(contestant, tools, test, oracle, round)?;
-                if let (0, Test::Search(query), Some(answer)) = (round, test, &answer) {
-                    let judgement = judge(&query.expected, &answer.hits);
-                    hits(tools, query, &contestant.info.name, &judgement)?;
-                    found.push((contestant.info.name.clone(), answer.hits.clone()));
-                }
-                if !matches!(test, Test::Search(_)) && !yardsticks.knows(test.name()) {
-                    record_answer(contestant, test, oracle, &mut yardsticks)?;
-                }
-                Ok(())
-            })?;
-            if found.len() > 1 {
-                run.recorder.note(NAME, "", compared(test.name(), &run.corpus.name, &mut found))?;
+    for test in &tests {
+        let mut found = Vec::new();
+        run.each(NAME, test.name(), |contestant, tools| {
+            let answer = cold_and_warm(contestant, tools, test, oracle, round)?;
+            if let (0, Test::Search(query), Some(answer)) = (round, test, &answer) {
+                let judgement = judge(&query.expected, &answer.hits);
+                hits(tools, query, &contestant.info.name, &judgement)?;
+                found.push((contestant.info.name.clone(), answer.hits.clone()));
             }
-            match test {
-                Test::Search(query) => yardsticks.scan(run, query, round)?,
-                _ => yardsticks.replay(run, test.name(), round)?,
+            if !matches!(test, Test::Search(_)) && !yardsticks.knows(test.name()) {
+                record_answer(contestant, test, oracle, yardsticks)?;
             }
+            Ok(())
+        })?;
+        if found.len() > 1 {
+            run.recorder.note(NAME, "", compared(test.name(), &run.corpus.name, &mut found))?;
+        }
+        match test {
+            Test::Search(query) => yardsticks.scan(run, query, round)?,
+            _ => yardsticks.replay(run, test.name(), round)?,
         }
     }
     Ok(())

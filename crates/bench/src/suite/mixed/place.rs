@@ -131,16 +131,18 @@ fn question(headers: &[Header], kind: usize, random: &mut Random) -> Option<Ques
     Some(Question { keys, hits })
 }
 
-/// What looks like an address: word characters around an `@`.
+/// An address that every server reads alike: word characters around an `@`, alone or between angle brackets. What senders write else is often
+/// no address at all (`<Undisclosed Recipients@example.org>`), and what a search makes of that is the server's affair.
 fn address(value: &str) -> Option<&str> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     let at = value.find('@')?;
     let (before, after) = (value.get(..at)?, value.get(at + 1..)?);
     let before = before.len() - before.bytes().rev().take_while(|byte| part(*byte)).count();
     let after = at + 1 + after.bytes().take_while(|byte| part(*byte)).count();
-    value
-        .get(before..after)
-        .filter(|found| found.len() > "a@b".len() && !found.starts_with('@') && !found.ends_with('@'))
+    let found = value.get(before..after)?;
+    let is_bracketed = value.get(..before)?.ends_with('<') && value.get(after..)?.starts_with('>');
+    let is_whole = (is_bracketed || value.trim() == found) && !found.starts_with('@') && !found.ends_with('@');
+    (is_whole && found.len() > "a@b".len()).then_some(found)
 }
 
 /// The longest word.
@@ -242,6 +244,8 @@ mod tests {
     #[test]
     fn words() {
         assert_eq!(address("\"a b\" <c.d@e.f>, x@y"), Some("c.d@e.f"));
+        assert_eq!(address(" x@y.z"), Some("x@y.z"));
+        assert_eq!(address("<undisclosed recipients@x.y>"), None);
         assert_eq!(address("nobody"), None);
         assert_eq!(address("@"), None);
         assert_eq!(word("re: a longest one"), Some("longest"));

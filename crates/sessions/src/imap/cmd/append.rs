@@ -8,11 +8,11 @@ use std::sync::Arc;
 use imap_proto::SeqNumber;
 use imap_proto::command::{AppendKind, AppendMessage, AppendStart, Tag};
 use model::{DateTime, Error, MailboxId, Uid, UidSet};
-use store::{Account, Appended, FlagNames, MessageWriter, NewMessage, PendingAppend};
+use store::{Account, Appended, Edit, FlagNames, MessageWriter, NewMessage};
 
 use crate::Output;
 use crate::imap::cmd::store::flag_names;
-use crate::imap::reply::{Done, Progress, Running, Stop};
+use crate::imap::reply::{Done, Started, Stop, commit};
 use crate::imap::state::Session;
 use crate::imap::status::try_create;
 
@@ -104,45 +104,23 @@ impl Append {
     }
 
     /// The command is complete.
-    pub fn end(self, session: &Session, out: &mut Output) -> Result<Ended, Stop> {
+    pub fn end(self) -> Started {
         let Append { account, to, replaced, mut messages, .. } = self;
         let Some((from, uid)) = replaced else {
-            let pending = account.begin_append(to, messages).map_err(try_create)?;
-            return Ok(Ended::Syncing(Box::new(Syncing { pending, _account: account })));
+            let change = |edit: &mut Edit<'_>| edit.append(to, messages);
+            let reply =
+                commit(account, change, |_, appended, _| Ok(Done::ok("Appended").with_code(appenduid(&appended))));
+            return reply.map_err(try_create);
         };
         let Some(message) = messages.pop() else { return Err(Done::bad("REPLACE wants a message").into()) };
-        let appended = account.replace(from, uid, to, message).map_err(try_create)?;
-        // RFC 8508 §3.4: APPENDUID in an untagged OK, before the expunge.
-        out.push_fmt(format_args!("* OK [{}] Appended\r\n", appenduid(&appended)));
-        let done = Done::ok("Replaced");
-        Ok(Ended::Done(if session.enabled.qresync { done.with_highest_modseq() } else { done }))
-    }
-}
-
-/// What became of the command when all of it was read.
-pub(crate) enum Ended {
-    /// It was done.
-    Done(Done),
-    /// It is done when it is durable.
-    Syncing(Box<Syncing>),
-}
-
-/// An APPEND on its way to the disk.
-pub(crate) struct Syncing {
-    pending: PendingAppend,
-    /// Kept open until then.
-    _account: Arc<Account>,
-}
-
-impl Running for Syncing {
-    fn pull(&mut self, session: &mut Session, _out: &mut Output) -> Result<Progress, Stop> {
-        match self.pending.poll(&session.waker) {
-            None => Ok(Progress::WaitForSync),
-            Some(appended) => {
-                let appended = appended.map_err(try_create)?;
-                Ok(Progress::Done(Done::ok("Appended").with_code(appenduid(&appended))))
-            }
-        }
+        let change = |edit: &mut Edit<'_>| edit.replace(from, uid, to, message);
+        let reply = commit(account, change, |session, appended, out| {
+            // RFC 8508 §3.4: APPENDUID in an untagged OK, before the expunge.
+            out.push_fmt(format_args!("* OK [{}] Appended\r\n", appenduid(&appended)));
+            let done = Done::ok("Replaced");
+            Ok(if session.enabled.qresync { done.with_highest_modseq() } else { done })
+        });
+        reply.map_err(try_create)
     }
 }
 

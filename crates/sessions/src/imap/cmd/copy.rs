@@ -2,10 +2,9 @@
 
 use imap_proto::{MailboxArg, SequenceSet};
 use model::{MailboxId, UidSet};
-use store::{Account, Copied};
+use store::{Account, Copied, Edit};
 
-use crate::Output;
-use crate::imap::reply::{Done, Started, Stop};
+use crate::imap::reply::{Done, Started, Stop, commit};
 use crate::imap::state::Session;
 use crate::imap::status::try_create;
 
@@ -14,31 +13,29 @@ pub(crate) fn copy(session: &mut Session, uid: bool, set: &SequenceSet, to: &Mai
     let (account, to) = destination(session, to)?;
     let selected = session.selected()?;
     let uids = selected.uids(set, uid)?;
-    let copied = account.copy(selected.mailbox, &uids, to)?;
-    match copyuid(&copied) {
-        Some(code) => Ok(Done::ok("Copied").with_code(code).into()),
-        None => nothing(uid, &uids),
-    }
+    let named_none = uids.is_empty();
+    let change = |edit: &mut Edit<'_>| edit.copy(selected.mailbox, &uids, to);
+    Ok(commit(account, change, move |_, copied, _| match copyuid(&copied) {
+        Some(code) => Ok(Done::ok("Copied").with_code(code)),
+        None => nothing(uid || named_none),
+    })?)
 }
 
 /// MOVE. COPYUID is in an untagged OK, before the expunges (RFC 6851 §4.3).
-pub(crate) fn move_messages(
-    session: &mut Session,
-    uid: bool,
-    set: &SequenceSet,
-    to: &MailboxArg,
-    out: &mut Output,
-) -> Started {
+pub(crate) fn move_messages(session: &mut Session, uid: bool, set: &SequenceSet, to: &MailboxArg) -> Started {
     session.selected_for_writing()?;
     let (account, to) = destination(session, to)?;
     let selected = session.selected()?;
     let uids = selected.uids(set, uid)?;
-    let copied = account.move_entries(selected.mailbox, &uids, to)?;
-    let Some(code) = copyuid(&copied) else { return nothing(uid, &uids) };
-    out.push_fmt(format_args!("* OK [{code}] Moved\r\n"));
-    let done = Done::ok("Moved");
-    // RFC 7162 §3.2.7 by way of RFC 6851 §4.4.
-    Ok(if session.enabled.qresync { done.with_highest_modseq() } else { done }.into())
+    let named_none = uids.is_empty();
+    let change = |edit: &mut Edit<'_>| edit.move_entries(selected.mailbox, &uids, to);
+    Ok(commit(account, change, move |session, copied, out| {
+        let Some(code) = copyuid(&copied) else { return nothing(uid || named_none) };
+        out.push_fmt(format_args!("* OK [{code}] Moved\r\n"));
+        let done = Done::ok("Moved");
+        // RFC 7162 §3.2.7 by way of RFC 6851 §4.4.
+        Ok(if session.enabled.qresync { done.with_highest_modseq() } else { done })
+    })?)
 }
 
 fn destination(session: &mut Session, to: &MailboxArg) -> Result<(std::sync::Arc<Account>, MailboxId), Stop> {
@@ -59,9 +56,9 @@ fn copyuid(copied: &Copied) -> Option<String> {
 }
 
 /// UIDs that are not there are no error (RFC 9051 §6.4.9); sequence numbers that were there when the client looked are.
-fn nothing(uid: bool, wanted: &UidSet) -> Started {
-    if uid || wanted.is_empty() {
-        Ok(Done::ok("There was nothing to do").into())
+fn nothing(is_fine: bool) -> Result<Done, Stop> {
+    if is_fine {
+        Ok(Done::ok("There was nothing to do"))
     } else {
         Err(Done::no("The messages were expunged").with_code("EXPUNGEISSUED").into())
     }

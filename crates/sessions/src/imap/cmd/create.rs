@@ -1,21 +1,26 @@
 //! CREATE (RFC 9051 §6.3.4, RFC 6154 §3, RFC 8474 §4.1).
 
+use std::sync::Arc;
+
 use imap_proto::MailboxArg;
 use imap_proto::command::UseAttribute;
 use model::SpecialUse;
+use store::Edit;
 
-use crate::Output;
 use crate::imap::cmd::list;
-use crate::imap::reply::{Done, Started, Stop};
+use crate::imap::reply::{Done, Started, Stop, commit};
 use crate::imap::state::Session;
 
-pub(crate) fn run(session: &Session, mailbox: &MailboxArg, special_use: &[UseAttribute], out: &mut Output) -> Started {
+pub(crate) fn run(session: &Session, mailbox: &MailboxArg, special_use: &[UseAttribute]) -> Started {
     let account = session.account()?;
     let name = mailbox.decode_for_create(session.name_encoding())?;
     let special_use = special_use.iter().map(known).collect::<Result<Vec<_>, _>>()?;
-    let id = account.create_mailbox(&name, &special_use)?;
-    list::renamed(session, &account, &name, mailbox, out)?;
-    Ok(Done::ok("Created").with_code(format!("MAILBOXID ({id})")).into())
+    let (made, sent) = (Arc::clone(&account), mailbox.clone());
+    let change = |edit: &mut Edit<'_>| edit.create_mailbox(&name, &special_use).map(|id| (id, name));
+    Ok(commit(account, change, move |session, (id, name), out| {
+        list::renamed(session, &made, &name, &sent, out)?;
+        Ok(Done::ok("Created").with_code(format!("MAILBOXID ({id})")))
+    })?)
 }
 
 /// RFC 6154 §3: an attribute that the server cannot give is answered with USEATTR, and no mailbox is made.

@@ -4,11 +4,11 @@
 
 use imap_proto::MailboxArg;
 
-use crate::imap::reply::{Done, Started};
+use crate::imap::reply::{Done, Started, commit};
 use crate::imap::state::Session;
 
 pub(crate) fn run(session: &Session, mailbox: &MailboxArg) -> Started {
     let account = session.account()?;
-    account.delete_mailbox(&mailbox.decode(session.name_encoding())?)?;
-    Ok(Done::ok("Deleted").into())
+    let name = mailbox.decode(session.name_encoding())?;
+    Ok(commit(account, |edit| edit.delete_mailbox(&name), |_, (), _| Ok(Done::ok("Deleted")))?)
 }

@@ -4,15 +4,20 @@
 
 use imap_proto::SequenceSet;
 
-use crate::imap::reply::{Done, Started};
+use crate::imap::reply::{Done, Started, commit};
 use crate::imap::state::Session;
 
 pub(crate) fn run(session: &mut Session, set: Option<&SequenceSet>) -> Started {
     let account = session.account()?;
     let selected = session.selected_for_writing()?;
     let uids = set.map(|set| selected.uids(set, true)).transpose()?;
-    account.expunge(selected.mailbox, uids.as_ref())?;
-    let done = Done::ok("Expunged");
-    // RFC 7162 §3.2.7: a client that resynchronizes learns up to where it knows everything.
-    Ok(if session.enabled.qresync { done.with_highest_modseq() } else { done }.into())
+    Ok(commit(
+        account,
+        |edit| edit.expunge(selected.mailbox, uids.as_ref()),
+        |session, _, _| {
+            let done = Done::ok("Expunged");
+            // RFC 7162 §3.2.7: a client that resynchronizes learns up to where it knows everything.
+            Ok(if session.enabled.qresync { done.with_highest_modseq() } else { done })
+        },
+    )?)
 }

@@ -64,9 +64,9 @@ pub(crate) fn start(session: &mut Session, tag: &str, body: CommandBody, out: &m
         CommandBody::Enable(wanted) => enable::run(session, &wanted, out),
         CommandBody::Select(command) => select::run(session, &command, false, out),
         CommandBody::Examine(command) => select::run(session, &command, true, out),
-        CommandBody::Create { mailbox, special_use } => create::run(session, &mailbox, &special_use, out),
+        CommandBody::Create { mailbox, special_use } => create::run(session, &mailbox, &special_use),
         CommandBody::Delete(mailbox) => delete::run(session, &mailbox),
-        CommandBody::Rename { from, to } => rename::run(session, &from, &to, out),
+        CommandBody::Rename { from, to } => rename::run(session, &from, &to),
         CommandBody::Subscribe(mailbox) => subscribe::subscribe(session, &mailbox),
         CommandBody::Unsubscribe(mailbox) => subscribe::unsubscribe(session, &mailbox),
         CommandBody::List(command) => list::run(session, command, out),
@@ -83,7 +83,7 @@ pub(crate) fn start(session: &mut Session, tag: &str, body: CommandBody, out: &m
         CommandBody::Fetch(command) => fetch::run(session, &command, out),
         CommandBody::Store(command) => store::run(session, &command, out),
         CommandBody::Copy { uid, set, mailbox } => copy::copy(session, uid, &set, &mailbox),
-        CommandBody::Move { uid, set, mailbox } => copy::move_messages(session, uid, &set, &mailbox, out),
+        CommandBody::Move { uid, set, mailbox } => copy::move_messages(session, uid, &set, &mailbox),
     }
 }
 

@@ -4,11 +4,11 @@
 
 use imap_proto::FlagName;
 use imap_proto::command::{Store, StoreMode};
-use model::{Result, UidSet};
-use store::{Account, FlagNames, StoreFlags};
+use model::UidSet;
+use store::{Account, Edit, FlagNames, StoreFlags, Stored};
 
 use crate::Output;
-use crate::imap::reply::{Done, Started};
+use crate::imap::reply::{Done, Started, Stop, commit};
 use crate::imap::state::{Selected, Session};
 use crate::imap::updates::Silent;
 
@@ -32,33 +32,49 @@ pub(crate) fn run(session: &mut Session, command: &Store, out: &mut Output) -> S
     let gone = if command.uid { UidSet::new() } else { expunged(&account, selected, &uids)? };
     let before = selected.view.clone();
     selected.own.uid = command.uid;
-    let stored = account.store_flags(selected.mailbox, &uids, &request)?;
+    let mailbox = selected.mailbox;
+    let asked = Asked {
+        uids,
+        uid: command.uid,
+        silent: command.silent.then(|| Silent { before, uids: UidSet::new(), mode, names, modseq_known: false }),
+        // The MODSEQ is told even for SILENT, and even for those that had the flags already.
+        report_all: !command.silent || command.unchanged_since.is_some() && condstore,
+        any_gone: !gone.is_empty(),
+    };
+    let change = |edit: &mut Edit<'_>| edit.store_flags(mailbox, &asked.uids, &request).map(|stored| (asked, stored));
+    Ok(commit(account, change, |session, (asked, stored), _| asked.answer(session.selected()?, stored))?)
+}
 
-    // RFC 7162 §3.1.3: those that failed the test are reported too, so that the client knows why.
-    selected.own.report = stored.modified.clone();
-    if command.silent {
-        let touched = uids.difference(&stored.modified);
-        if command.unchanged_since.is_some() && condstore {
-            // The MODSEQ is told even for SILENT, and even for those that had the flags already.
-            selected.own.report = uids;
+/// What the answer needs to know of the command.
+struct Asked {
+    uids: UidSet,
+    uid: bool,
+    /// For SILENT; its UIDs are still to be filled in.
+    silent: Option<Silent>,
+    report_all: bool,
+    any_gone: bool,
+}
+
+impl Asked {
+    fn answer(self, selected: &mut Selected, stored: Stored) -> Result<Done, Stop> {
+        let touched = self.uids.difference(&stored.modified);
+        selected.own.silent = self.silent.map(|silent| Silent { uids: touched, ..silent });
+        // RFC 7162 §3.1.3: those that failed the test are reported too, so that the client knows why.
+        selected.own.report = if self.report_all { self.uids } else { stored.modified.clone() };
+        if self.any_gone {
+            return Err(Done::no("Some of the messages were expunged").with_code("EXPUNGEISSUED").into());
         }
-        selected.own.silent = Some(Silent { before, uids: touched, mode, names, modseq_known: false });
-    } else {
-        selected.own.report = uids;
+        if stored.modified.is_empty() {
+            return Ok(Done::ok("Stored"));
+        }
+        // MODIFIED speaks the numbers of the command (RFC 7162 §3.1.3); the view has not moved since they were resolved.
+        let modified = if self.uid { stored.modified } else { selected.view.seqs_of(&stored.modified) };
+        Ok(Done::ok("Some had changed meanwhile").with_code(format!("MODIFIED {modified}")))
     }
-    if !gone.is_empty() {
-        return Err(Done::no("Some of the messages were expunged").with_code("EXPUNGEISSUED").into());
-    }
-    if stored.modified.is_empty() {
-        return Ok(Done::ok("Stored").into());
-    }
-    // MODIFIED speaks the numbers of the command (RFC 7162 §3.1.3); the view has not moved since they were resolved.
-    let modified = if command.uid { stored.modified } else { selected.view.seqs_of(&stored.modified) };
-    Ok(Done::ok("Some had changed meanwhile").with_code(format!("MODIFIED {modified}")).into())
 }
 
 /// Those that others have expunged: the client has been told the numbers, and not yet that they are gone (RFC 9051 §7.5.1).
-fn expunged(account: &Account, selected: &Selected, uids: &UidSet) -> Result<UidSet> {
+fn expunged(account: &Account, selected: &Selected, uids: &UidSet) -> model::Result<UidSet> {
     if !selected.view.has_news() {
         return Ok(UidSet::new());
     }

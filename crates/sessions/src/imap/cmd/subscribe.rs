@@ -2,18 +2,20 @@
 
 use imap_proto::MailboxArg;
 
-use crate::imap::reply::{Done, Started};
+use crate::imap::reply::{Done, Started, commit};
 use crate::imap::state::Session;
 
 /// A name that is not there may be subscribed (RFC 9051 §6.3.7 leaves it to the server): clients that restore their state rely on it.
 pub(crate) fn subscribe(session: &Session, mailbox: &MailboxArg) -> Started {
-    let account = session.account()?;
-    account.set_subscribed(&mailbox.decode(session.name_encoding())?, true)?;
-    Ok(Done::ok("Subscribed").into())
+    set_subscribed(session, mailbox, true, "Subscribed")
 }
 
 pub(crate) fn unsubscribe(session: &Session, mailbox: &MailboxArg) -> Started {
+    set_subscribed(session, mailbox, false, "Unsubscribed")
+}
+
+fn set_subscribed(session: &Session, mailbox: &MailboxArg, subscribed: bool, text: &'static str) -> Started {
     let account = session.account()?;
-    account.set_subscribed(&mailbox.decode(session.name_encoding())?, false)?;
-    Ok(Done::ok("Unsubscribed").into())
+    let name = mailbox.decode(session.name_encoding())?;
+    Ok(commit(account, |edit| edit.set_subscribed(&name, subscribed), move |_, (), _| Ok(Done::ok(text)))?)
 }

@@ -18,13 +18,13 @@ use std::sync::Arc;
 use imap_proto::PartialRange;
 use imap_proto::command::{Fetch, FetchAtt};
 use model::{EmailId, Error, Flags, ModSeq, NumSet, SystemFlag, Uid, UidSet};
-use store::{Account, Entry, FlagNames, Reader, StoreFlags, StoreMode, View};
+use store::{Account, Entry, FlagNames, Pending, Reader, StoreFlags, StoreMode, Stored, View};
 
-use crate::Output;
 use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::{Selected, Session};
 use crate::imap::updates::{Silent, vanished_line};
 use crate::imap::write::FlagsLine;
+use crate::{Output, Waker};
 use binary::Decoded;
 use item::Item;
 use line::FlagsText;
@@ -96,6 +96,7 @@ pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> S
         at: 0,
         current: None,
         newly_seen: UidSet::new(),
+        setting_seen: None,
         damage: None,
     };
     Ok(Reply::Running(Box::new(run)))
@@ -155,16 +156,27 @@ struct FetchRun {
     /// The view as it was at the start, when `\Seen` is to be set.
     before: Option<View>,
     newly_seen: UidSet,
+    /// `\Seen` of the batch on its way to the disk: nothing of the batch is answered before.
+    setting_seen: Option<Pending<Stored>>,
     /// The first damage that was met.
     damage: Option<Stop>,
 }
 
 impl Running for FetchRun {
     fn pull(&mut self, session: &mut Session, out: &mut Output) -> Result<Progress, Stop> {
+        let waker = Arc::clone(&session.waker);
         let selected = session.selected()?;
         while !out.is_full() || self.is_in_small_response(out) {
-            if self.current.is_none() && !self.begin_next(selected, out)? {
-                return self.finish(selected).map(Progress::Done);
+            if self.current.is_none() {
+                if self.at == self.batch.len() {
+                    self.refill(&selected.view)?;
+                }
+                if !self.is_seen_set(&waker)? {
+                    return Ok(Progress::WaitForSync);
+                }
+                if !self.begin_next(out) {
+                    return self.finish(selected).map(Progress::Done);
+                }
             }
             self.go_on(&selected.view, out)?;
         }
@@ -203,15 +215,12 @@ impl FetchRun {
     }
 
     /// The next message; false when there is none.
-    fn begin_next(&mut self, selected: &Selected, out: &mut Output) -> Result<bool, Stop> {
-        if self.at == self.batch.len() {
-            self.refill(&selected.view)?;
-        }
-        let Some(entry) = self.batch.get(self.at) else { return Ok(false) };
+    fn begin_next(&mut self, out: &mut Output) -> bool {
+        let Some(entry) = self.batch.get(self.at) else { return false };
         let begins_at = Some(out.pending().len());
         line::begin(out.bytes_mut(), entry.seq);
         self.current = Some(Current { item: 0, any_written: false, stream: None, begins_at });
-        Ok(true)
+        true
     }
 
     /// The current message is done with.
@@ -242,7 +251,16 @@ impl FetchRun {
             flags: FlagNames { system: vec![SystemFlag::Seen], keywords: Vec::new() },
             unchanged_since: None,
         };
-        let stored = self.account.store_flags(view.mailbox(), &uids, &request)?;
+        self.setting_seen = Some(self.account.begin(|edit| edit.store_flags(view.mailbox(), &uids, &request))?);
+        Ok(())
+    }
+
+    /// Whether `\Seen` of the batch is durable; the waker is called otherwise, when it is worth asking again.
+    fn is_seen_set(&mut self, waker: &Waker) -> Result<bool, Stop> {
+        let Some(pending) = &mut self.setting_seen else { return Ok(true) };
+        let Some(settled) = pending.poll(waker) else { return Ok(false) };
+        self.setting_seen = None;
+        let stored = settled?;
         if let Some(modseq) = stored.modseq {
             for &(first, last) in stored.changed.ranges() {
                 self.newly_seen.insert_range(first, last);
@@ -253,7 +271,7 @@ impl FetchRun {
                 entry.modseq = entry.modseq.max(modseq);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// One piece of a literal, one item, or the end of the current response.

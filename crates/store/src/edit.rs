@@ -1,0 +1,171 @@
+//! What one change of an account can do to entries, and the wait for its durability. What it can do to mailboxes is in `mailboxes`.
+//!
+//! Invariant: everything that one [`Edit`] did becomes durable at once or not at all; what it read to decide was decided in the same
+//! transaction.
+
+use index::{NewEntry, Ticket, Transaction, Wake};
+use model::{DateTime, Error, ErrorKind, FlagChange, Flags, MailboxId, ModSeq, Result, Uid, UidSet};
+
+use crate::account::{Account, Appended, Copied, Expunged, FlagNames, NewMessage, StoreFlags, StoreMode, Stored};
+
+/// A change in the making; see [`Account::begin`].
+pub struct Edit<'a> {
+    pub(crate) transaction: &'a mut Transaction,
+}
+
+/// The answer of a change that is on its way to the disk. Dropping it leaves the change on its way.
+#[derive(Debug)]
+#[must_use = "nothing is durable before it was polled to its end"]
+pub struct Pending<T> {
+    /// `None` once it was given away.
+    value: Option<T>,
+    ticket: Ticket,
+}
+
+impl<T> Pending<T> {
+    pub(crate) fn new(value: T, ticket: Ticket) -> Self {
+        Pending { value: Some(value), ticket }
+    }
+
+    /// The answer, once the change is durable (or an error: nothing was done). `None` while a sync is to be waited for; `wake` is called
+    /// when it is worth asking again. May itself write and sync, when nobody else does ([`crate::Store::hand_over_to`]).
+    pub fn poll(&mut self, wake: &Wake) -> Option<Result<T>> {
+        let settled = self.ticket.poll(wake)?;
+        let value = self.value.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"));
+        Some(settled.and(value))
+    }
+
+    /// The answer, when the change is durable.
+    pub fn wait(mut self) -> Result<T> {
+        self.ticket.wait()?;
+        self.value.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"))
+    }
+}
+
+impl Edit<'_> {
+    /// Adds messages to a mailbox (RFC 3502).
+    pub fn append(&mut self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
+        let uid_validity = self.transaction.mailbox(mailbox)?.uidvalidity();
+        let mut entries = Vec::with_capacity(messages.len());
+        for new in messages {
+            let flags = flags_of(self.transaction, mailbox, &new.flags)?;
+            let email_id = self.transaction.add_message(new.message.inner)?;
+            let internal_date = new.internal_date.unwrap_or(DateTime::utc(self.transaction.now()));
+            let entry = NewEntry { uid: None, flags, internal_date, save_date: None };
+            entries.push((self.transaction.add_entry(mailbox, email_id, &entry)?, email_id));
+        }
+        Ok(Appended { uid_validity, entries })
+    }
+
+    /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.
+    pub fn copy(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        let copied = self.transaction.copy(from, uids, to)?;
+        pairs(self.transaction, to, &copied, None)
+    }
+
+    /// Copies, and expunges what was copied (RFC 6851).
+    pub fn move_entries(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        let copied = self.transaction.move_entries(from, uids, to)?;
+        let modseq = (!copied.source.is_empty()).then(|| self.transaction.modseq());
+        pairs(self.transaction, to, &copied, modseq)
+    }
+
+    /// Appends to `to` and expunges `uid` of `from` (RFC 8508). [`ErrorKind::Expunged`] when `uid` is gone.
+    pub fn replace(&mut self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
+        let appended = self.append(to, vec![message])?;
+        if self.transaction.expunge(from, &UidSet::range(uid.get(), uid.get()))?.is_empty() {
+            return Err(Error::new(ErrorKind::Expunged, format!("there is no entry with UID {uid} any more")));
+        }
+        Ok(appended)
+    }
+
+    /// Changes flags of the entries that are still there.
+    pub fn store_flags(&mut self, mailbox: MailboxId, uids: &UidSet, request: &StoreFlags) -> Result<Stored> {
+        let transaction = &mut *self.transaction;
+        let is_any_there = transaction.mailbox(mailbox)?.rows_of(uids).next().is_some();
+        let change = match request.mode {
+            // A keyword that the mailbox does not know is on no entry: removing it makes none.
+            StoreMode::Remove => FlagChange::Remove(known_flags(transaction, mailbox, &request.flags)?),
+            _ if !is_any_there => FlagChange::Add(Flags::NONE),
+            StoreMode::Replace => FlagChange::Replace(flags_of(transaction, mailbox, &request.flags)?),
+            StoreMode::Add => FlagChange::Add(flags_of(transaction, mailbox, &request.flags)?),
+        };
+        let outcome = transaction.set_flags(mailbox, uids, change, request.unchanged_since)?;
+        let modseq = (!outcome.changed.is_empty()).then(|| transaction.modseq());
+        Ok(Stored { changed: outcome.changed, modified: outcome.modified, modseq })
+    }
+
+    /// Expunges the entries with `\Deleted`, of all or of `uids` only.
+    pub fn expunge(&mut self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<Expunged> {
+        let uids = self.transaction.expunge_deleted(mailbox, uids)?;
+        Ok(Expunged { uids, highest_modseq: self.transaction.mailbox(mailbox)?.highest_modseq() })
+    }
+}
+
+/// One change each, durable when they return; see the functions of [`Edit`] that have the same names.
+impl Account {
+    /// [`Edit::append`]
+    pub fn append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
+        self.edit(|edit| edit.append(mailbox, messages))
+    }
+
+    /// [`Edit::copy`]
+    pub fn copy(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.edit(|edit| edit.copy(from, uids, to))
+    }
+
+    /// [`Edit::move_entries`]
+    pub fn move_entries(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.edit(|edit| edit.move_entries(from, uids, to))
+    }
+
+    /// [`Edit::replace`]
+    pub fn replace(&self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
+        self.edit(|edit| edit.replace(from, uid, to, message))
+    }
+
+    /// [`Edit::store_flags`]
+    pub fn store_flags(&self, mailbox: MailboxId, uids: &UidSet, request: &StoreFlags) -> Result<Stored> {
+        self.edit(|edit| edit.store_flags(mailbox, uids, request))
+    }
+
+    /// [`Edit::expunge`]
+    pub fn expunge(&self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<Expunged> {
+        self.edit(|edit| edit.expunge(mailbox, uids))
+    }
+}
+
+/// The bits of `names` in a mailbox; keywords that are new to it are added.
+pub(crate) fn flags_of(transaction: &mut Transaction, mailbox: MailboxId, names: &FlagNames) -> Result<Flags> {
+    let mut flags = system_flags(names);
+    for keyword in &names.keywords {
+        flags = flags.with(transaction.keyword(mailbox, keyword)?);
+    }
+    Ok(flags)
+}
+
+/// The bits of `names` in a mailbox, as far as it knows them.
+fn known_flags(transaction: &Transaction, mailbox: MailboxId, names: &FlagNames) -> Result<Flags> {
+    let table = transaction.mailbox(mailbox)?.keywords();
+    let known = names.keywords.iter().filter_map(|keyword| table.find(keyword));
+    Ok(known.fold(system_flags(names), |flags, index| flags.with(Flags::keyword(index))))
+}
+
+fn system_flags(names: &FlagNames) -> Flags {
+    names.system.iter().fold(Flags::NONE, |flags, flag| flags.with(Flags::system(*flag)))
+}
+
+/// What a copy did, pair by pair.
+pub(crate) fn pairs(
+    transaction: &Transaction,
+    to: MailboxId,
+    copied: &index::Copied,
+    expunged_modseq: Option<ModSeq>,
+) -> Result<Copied> {
+    let uids = copied.source.iter().zip(copied.destination.iter());
+    Ok(Copied {
+        uid_validity: transaction.mailbox(to)?.uidvalidity(),
+        uids: uids.filter_map(|(from, to)| Some((Uid::new(from)?, Uid::new(to)?))).collect(),
+        expunged_modseq,
+    })
+}
