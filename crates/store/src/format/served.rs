@@ -12,7 +12,7 @@ use platform::File;
 const PIECE_BYTES: u64 = 256 << 10;
 
 /// How a message is written in a foreign file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     /// Whether bare LFs stand for CRLF.
     pub convert: bool,

@@ -6,11 +6,13 @@
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
 //!
+//! - [`place`]: what is known of a message in a file.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
 
 pub mod from_line;
 pub mod lock;
 pub mod meta;
+pub mod place;
 pub mod rewrite;
 pub mod scan;
