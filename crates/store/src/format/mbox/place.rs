@@ -1,6 +1,6 @@
 //! What is known of a message in an mbox: where it stands, what its fields said, which message of the log it is.
 
-use model::{EmailId, Keyword};
+use model::{DateTime, EmailId, Keyword};
 
 use super::scan::Message;
 use crate::format::served::Form;
@@ -92,8 +92,8 @@ pub struct Found {
     pub header_octets: u64,
     /// What its fields say.
     pub meta: Meta,
-    /// Its `From ` line's date, Unix seconds, and its zone's distance from UTC in minutes; `None`: there is none that can be read.
-    pub date: Option<(i64, i16)>,
+    /// Its `From ` line's date; `None`: there is none that can be read.
+    pub date: Option<DateTime>,
 }
 
 /// A message's place in the file, as the map keeps it.
