@@ -13,6 +13,7 @@
 pub mod digest;
 pub mod fields;
 pub mod from_line;
+pub mod intake;
 pub mod lock;
 pub mod meta;
 pub mod place;
