@@ -41,7 +41,8 @@ pub fn keywords_hash(keywords: &[Keyword]) -> u8 {
     }
     let mut names: Vec<String> = keywords.iter().map(|keyword| keyword.as_str().to_ascii_lowercase()).collect();
     names.sort_unstable();
-    let crc = names.iter().fold(0, |crc, name| crc32c::crc32c_append(crc32c::crc32c_append(crc, name.as_bytes()), b" "));
+    let crc =
+        names.iter().fold(0, |crc, name| crc32c::crc32c_append(crc32c::crc32c_append(crc, name.as_bytes()), b" "));
     // 0 is taken.
     u8::try_from(crc % 255 + 1).unwrap_or(u8::MAX)
 }
@@ -100,6 +101,8 @@ impl<'h> Header<'h> {
         let blank = match bytes {
             b"\n" | [.., b'\n', b'\n'] => 1,
             b"\r\n" | [.., b'\n', b'\r', b'\n'] => 2,
+            // The file ends in it: with a line end it will be one.
+            b"\r" | [.., b'\n', b'\r'] => 1,
             _ => 0,
         };
         Header { bytes, fields: meta_fields(bytes).collect(), end: bytes.len() - blank }
@@ -107,7 +110,12 @@ impl<'h> Header<'h> {
 
     /// Whether an empty line ends it.
     pub(super) fn is_ended(&self) -> bool {
-        self.end < self.bytes.len()
+        self.end < self.bytes.len() && self.bytes.ends_with(b"\n")
+    }
+
+    /// Octets of that line, which may lack its end.
+    pub(super) fn blank(&self) -> usize {
+        self.bytes.len() - self.end
     }
 
     /// What its Content-Length says, if it has one: `None` inside for what is no number.
@@ -192,9 +200,8 @@ impl<'h> Header<'h> {
 
     /// Each field on its own line; empty where nothing changes.
     fn values_in_place(&self, lines: &[Line]) -> Option<Vec<(usize, Vec<u8>)>> {
-        let has_others = self.ours().any(|field| {
-            field.name != MetaName::Filler && lines.iter().all(|line| line.name != field.name)
-        });
+        let has_others =
+            self.ours().any(|field| field.name != MetaName::Filler && lines.iter().all(|line| line.name != field.name));
         if has_others {
             return None;
         }
@@ -236,7 +243,9 @@ impl<'h> Header<'h> {
         for field in self.ours() {
             match runs.last_mut().filter(|run| run.to == field.line.start) {
                 Some(run) => run.to = field.line.end,
-                None => runs.push(Run { from: field.line.start, to: field.line.end, lines: Vec::new(), is_home: false }),
+                None => {
+                    runs.push(Run { from: field.line.start, to: field.line.end, lines: Vec::new(), is_home: false })
+                }
             }
             let run = runs.last_mut()?;
             if let Some(at) = missing.iter().position(|line| line.name == field.name) {
@@ -282,8 +291,8 @@ impl<'h> Header<'h> {
         }
         out.extend_from_slice(self.bytes.get(at..self.end)?);
         let block_at = block_at.unwrap_or_else(|| {
-            if !(out.is_empty() || out.ends_with(b"\n")) {
-                out.extend_from_slice(style.eol());
+            if !out.is_empty() {
+                end_line(&mut out, style.eol());
             }
             out.len()
         });
@@ -313,6 +322,15 @@ struct Run {
 pub(super) fn new_block(wanted: &Wanted, style: &Style<'_>) -> Vec<u8> {
     let lines = Header::new(b"").lines(Content::Wanted(wanted), style);
     block::render(&lines, style.eol(), Room::Natural, style.padding).unwrap_or_default()
+}
+
+/// Ends the last line, if it has no end. A CR becomes part of it: another CR before it would be the message's.
+pub(super) fn end_line(text: &mut Vec<u8>, eol: &[u8]) {
+    match text.last() {
+        Some(b'\n') => {}
+        Some(b'\r') => text.push(b'\n'),
+        _ => text.extend_from_slice(eol),
+    }
 }
 
 fn letters(flags: FileFlags, letters: &[(u8, FileFlags)]) -> Vec<u8> {
