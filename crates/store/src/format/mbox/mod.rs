@@ -11,6 +11,7 @@
 //! - [`place`]: what is known of a message in a file.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
+//! - [`write`]: bringing a file up to date with the log.
 
 pub mod digest;
 pub mod fields;
@@ -23,3 +24,4 @@ pub mod place;
 pub mod rewrite;
 pub mod scan;
 pub mod values;
+pub mod write;
