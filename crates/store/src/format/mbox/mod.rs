@@ -11,7 +11,9 @@
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
 
 pub mod from_line;
+pub mod identity;
 pub mod lock;
+pub mod map;
 pub mod meta;
 pub mod place;
 pub mod rewrite;
