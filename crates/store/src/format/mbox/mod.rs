@@ -5,13 +5,16 @@
 //! - [`scan`]: where messages begin, where their headers and bodies are, how they are quoted, what is wrong with them.
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
-//!
+//! - [`fields`]: hiding these fields.
 //! - [`place`]: what is known of a message in a file.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
 
+pub mod fields;
 pub mod from_line;
+pub mod identity;
 pub mod lock;
+pub mod map;
 pub mod meta;
 pub mod place;
 pub mod rewrite;
