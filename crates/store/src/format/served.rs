@@ -99,6 +99,11 @@ impl Normaliser {
 
     /// The message ends.
     pub fn finish(mut self, out: &mut Vec<u8>) {
+        self.end(out);
+    }
+
+    /// As [`Normaliser::finish`], for one that cannot be given away; it is not to be used any more.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(held) = self.held.take() {
             write_held(held, out);
         }

@@ -19,3 +19,4 @@ pub mod meta;
 pub mod place;
 pub mod rewrite;
 pub mod scan;
+pub mod serve;
