@@ -10,6 +10,7 @@
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
 
+pub mod digest;
 pub mod fields;
 pub mod from_line;
 pub mod identity;
@@ -19,3 +20,4 @@ pub mod meta;
 pub mod place;
 pub mod rewrite;
 pub mod scan;
+pub mod values;
