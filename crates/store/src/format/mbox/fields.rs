@@ -11,17 +11,31 @@ use crate::format::served::{Form, Normaliser};
 pub fn served_header(raw: &[u8], form: Form, out: &mut Vec<u8>) {
     let mut normaliser = Normaliser::new(form);
     let mut filter = Filter::new();
-    filter.push(raw, &mut |kept| normaliser.push(kept, out));
-    filter.finish(&mut |kept| normaliser.push(kept, out));
+    let mut keep = |part: Part<'_>| {
+        if let Part::Kept(octets) = part {
+            normaliser.push(octets, out);
+        }
+    };
+    filter.push(raw, &mut keep);
+    filter.finish(&mut keep);
     normaliser.finish(out);
+}
+
+/// Octets of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part<'a> {
+    /// They are served.
+    Kept(&'a [u8]),
+    /// They are of a field of this name.
+    Dropped(MetaName, &'a [u8]),
 }
 
 /// Drops the lines of the fields of [`MetaName`] from a message that comes in any pieces, and finds where its header ends.
 #[derive(Debug)]
 pub(super) struct Filter {
     state: State,
-    /// Whether the lines that continue the last field are dropped.
-    is_dropped: bool,
+    /// The field, if it is one that is dropped: lines that continue it go the same way.
+    dropped: Option<MetaName>,
     /// The beginning of a line, while it is not known what it is.
     held: [u8; NAME_BYTES_MAX],
     held_len: usize,
@@ -39,17 +53,17 @@ enum State {
 impl Filter {
     /// At the start of a message.
     pub(super) fn new() -> Self {
-        Filter { state: State::LineStart, is_dropped: false, held: [0; NAME_BYTES_MAX], held_len: 0 }
+        Filter { state: State::LineStart, dropped: None, held: [0; NAME_BYTES_MAX], held_len: 0 }
     }
 
-    /// Takes the next octets and gives those that are kept, until the header has ended with its empty line. Returns what is left: the
-    /// beginning of the body.
-    pub(super) fn push<'a>(&mut self, mut input: &'a [u8], keep: &mut impl FnMut(&[u8])) -> &'a [u8] {
+    /// Takes the next octets and gives them back in their order, each as kept or dropped, until the header has ended with its empty
+    /// line. Returns what is left: the beginning of the body.
+    pub(super) fn push<'a>(&mut self, mut input: &'a [u8], take: &mut impl FnMut(Part<'_>)) -> &'a [u8] {
         while !input.is_empty() {
             input = match self.state {
                 State::Body => return input,
-                State::LineStart => self.line_start(input, keep),
-                State::Line => self.line(input, keep),
+                State::LineStart => self.line_start(input, take),
+                State::Line => self.line(input, take),
             };
         }
         input
@@ -61,19 +75,20 @@ impl Filter {
     }
 
     /// The message ends.
-    pub(super) fn finish(&mut self, keep: &mut impl FnMut(&[u8])) {
+    pub(super) fn finish(&mut self, take: &mut impl FnMut(Part<'_>)) {
         // It would have begun a field of these, had it had a colon; or is a CR alone.
-        keep(self.held.get(..self.held_len).unwrap_or_default());
+        take(Part::Kept(self.held.get(..self.held_len).unwrap_or_default()));
         self.held_len = 0;
     }
 
     /// Inside of a line: up to its end.
-    fn line<'a>(&mut self, input: &'a [u8], keep: &mut impl FnMut(&[u8])) -> &'a [u8] {
+    fn line<'a>(&mut self, input: &'a [u8], take: &mut impl FnMut(Part<'_>)) -> &'a [u8] {
         let end = memchr::memchr(b'\n', input).map(|at| at + 1);
         let (line, rest) = input.split_at(end.unwrap_or(input.len()));
-        if !self.is_dropped {
-            keep(line);
-        }
+        take(match self.dropped {
+            Some(name) => Part::Dropped(name, line),
+            None => Part::Kept(line),
+        });
         if end.is_some() {
             self.state = State::LineStart;
         }
@@ -81,11 +96,11 @@ impl Filter {
     }
 
     /// Decides what becomes of a line.
-    fn line_start<'a>(&mut self, input: &'a [u8], keep: &mut impl FnMut(&[u8])) -> &'a [u8] {
+    fn line_start<'a>(&mut self, input: &'a [u8], take: &mut impl FnMut(Part<'_>)) -> &'a [u8] {
         if self.held_len == 0 {
             match judge(input) {
                 Fate::More => {}
-                fate => return self.decide(fate, input, keep),
+                fate => return self.decide(fate, input, take),
             }
         }
         // Octets are held one by one: that happens at the edges of pieces only, and as far as the line is not decided.
@@ -102,7 +117,7 @@ impl Filter {
                 Fate::More => {}
                 fate => {
                     self.held_len = 0;
-                    self.decide(fate, held, keep);
+                    self.decide(fate, held, take);
                     return rest;
                 }
             }
@@ -111,20 +126,20 @@ impl Filter {
     }
 
     /// Enters the line that `bytes` begin, of which at least the first octet is there.
-    fn decide<'a>(&mut self, fate: Fate, bytes: &'a [u8], keep: &mut impl FnMut(&[u8])) -> &'a [u8] {
+    fn decide<'a>(&mut self, fate: Fate, bytes: &'a [u8], take: &mut impl FnMut(Part<'_>)) -> &'a [u8] {
         self.state = State::Line;
         match fate {
             Fate::End(len) => {
                 let (end, body) = bytes.split_at_checked(len).unwrap_or((bytes, &[]));
-                keep(end);
+                take(Part::Kept(end));
                 self.state = State::Body;
                 return body;
             }
-            Fate::Meta => self.is_dropped = true,
-            Fate::Other => self.is_dropped = false,
+            Fate::Meta(name) => self.dropped = Some(name),
+            Fate::Other => self.dropped = None,
             Fate::Continues | Fate::More => {}
         }
-        self.line(bytes, keep)
+        self.line(bytes, take)
     }
 }
 
@@ -135,7 +150,7 @@ enum Fate {
     End(usize),
     /// It belongs to the field above.
     Continues,
-    Meta,
+    Meta(MetaName),
     Other,
     More,
 }
@@ -148,7 +163,7 @@ fn judge(line: &[u8]) -> Fate {
         [b'\r', b'\n', ..] => Fate::End(2),
         [b' ' | b'\t', ..] => Fate::Continues,
         _ => match MetaName::at(line) {
-            LineStart::Meta(_) => Fate::Meta,
+            LineStart::Meta(name) => Fate::Meta(name),
             LineStart::Other => Fate::Other,
             LineStart::More => Fate::More,
         },
@@ -161,14 +176,19 @@ mod tests {
     use super::*;
     use crate::format::mbox::meta::meta_fields;
 
-    fn kept(pieces: &[&[u8]]) -> (Vec<u8>, usize) {
-        let (mut filter, mut out, mut body) = (Filter::new(), Vec::new(), 0);
+    /// What is kept, what is dropped, and how much is left for the body.
+    fn parted(pieces: &[&[u8]]) -> (Vec<u8>, Vec<u8>, usize) {
+        let (mut filter, mut kept, mut dropped, mut body) = (Filter::new(), Vec::new(), Vec::new(), 0);
+        let mut take = |part: Part<'_>| match part {
+            Part::Kept(octets) => kept.extend_from_slice(octets),
+            Part::Dropped(_, octets) => dropped.extend_from_slice(octets),
+        };
         for piece in pieces {
-            body += filter.push(piece, &mut |kept| out.extend_from_slice(kept)).len();
+            body += filter.push(piece, &mut take).len();
         }
-        filter.finish(&mut |kept| out.extend_from_slice(kept));
+        filter.finish(&mut take);
         assert_eq!(filter.is_in_body(), mime::header_len(&pieces.concat()) > 0 && has_empty_line(&pieces.concat()));
-        (out, body)
+        (kept, dropped, body)
     }
 
     fn has_empty_line(message: &[u8]) -> bool {
@@ -177,15 +197,16 @@ mod tests {
     }
 
     /// As [`meta_fields`] sees it, which has the whole header.
-    fn expected(message: &[u8]) -> (Vec<u8>, usize) {
+    fn expected(message: &[u8]) -> (Vec<u8>, Vec<u8>, usize) {
         let (header, body) = message.split_at(mime::header_len(message));
-        let (mut out, mut at) = (Vec::new(), 0);
+        let (mut kept, mut dropped, mut at) = (Vec::new(), Vec::new(), 0);
         for field in meta_fields(header) {
-            out.extend_from_slice(&header[at..field.line.start]);
+            kept.extend_from_slice(&header[at..field.line.start]);
+            dropped.extend_from_slice(&header[field.line.clone()]);
             at = field.line.end;
         }
-        out.extend_from_slice(&header[at..]);
-        (out, body.len())
+        kept.extend_from_slice(&header[at..]);
+        (kept, dropped, body.len())
     }
 
     #[test]
@@ -217,9 +238,9 @@ mod tests {
         ) {
             let message = message.as_bytes();
             let expected = expected(message);
-            proptest::prop_assert_eq!(&kept(&[message]), &expected);
+            proptest::prop_assert_eq!(&parted(&[message]), &expected);
             let single: Vec<&[u8]> = message.chunks(1).collect();
-            proptest::prop_assert_eq!(&kept(&single), &expected);
+            proptest::prop_assert_eq!(&parted(&single), &expected);
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(message.len())).collect();
             cuts.sort_unstable();
             let mut pieces = Vec::new();
@@ -228,7 +249,7 @@ mod tests {
                 pieces.push(&message[at..cut]);
                 at = cut;
             }
-            proptest::prop_assert_eq!(&kept(&pieces), &expected);
+            proptest::prop_assert_eq!(&parted(&pieces), &expected);
         }
     }
 }

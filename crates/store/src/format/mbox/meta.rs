@@ -116,25 +116,37 @@ impl MetaField {
 /// The fields of these names in a header (from behind the `From ` line; a body behind it does no harm), in order, each as often as it
 /// stands there.
 pub fn meta_fields(header: &[u8]) -> impl Iterator<Item = MetaField> + '_ {
-    mime::HeaderBlock::new(header).fields().filter_map(|field| {
-        let LineStart::Meta(name) = MetaName::at(field.full) else { return None };
-        let end = field.offset + field.full.len();
-        let line_end = match field.full {
-            [.., b'\r', b'\n'] => 2,
-            [.., b'\n'] => 1,
-            _ => 0,
-        };
-        let padding_end = end - line_end;
-        let colon = memchr::memchr(b':', field.full)?;
-        let after = field.offset + colon + 1;
-        let raw = header.get(after..padding_end)?;
-        let value = raw.trim_ascii();
-        let start = if value.is_empty() {
-            after + usize::from(raw.starts_with(b" "))
-        } else {
-            padding_end - raw.trim_ascii_start().len()
-        };
-        Some(MetaField { name, line: field.offset..end, value: start..start + value.len(), padding_end })
+    mime::HeaderBlock::new(header).fields().filter_map(|field| extents(field, 0))
+}
+
+/// The field whose line begins at `at`, if it is one of these.
+pub(super) fn meta_field_at(header: &[u8], at: usize) -> Option<MetaField> {
+    let field = mime::HeaderBlock::new(header.get(at..)?).fields().next()?;
+    if field.offset == 0 { extents(field, at) } else { None }
+}
+
+/// The extents of a field of a header block that begins at `base`.
+fn extents(field: mime::Field<'_>, base: usize) -> Option<MetaField> {
+    let LineStart::Meta(name) = MetaName::at(field.full) else { return None };
+    let full = field.full;
+    let content = match full {
+        [content @ .., b'\r', b'\n'] | [content @ .., b'\n'] => content,
+        _ => full,
+    };
+    let after = memchr::memchr(b':', content)? + 1;
+    let raw = content.get(after..)?;
+    let value = raw.trim_ascii();
+    let start = if value.is_empty() {
+        after + usize::from(raw.starts_with(b" "))
+    } else {
+        content.len() - raw.trim_ascii_start().len()
+    };
+    let base = base + field.offset;
+    Some(MetaField {
+        name,
+        line: base..base + full.len(),
+        value: base + start..base + start + value.len(),
+        padding_end: base + content.len(),
     })
 }
 
