@@ -6,7 +6,8 @@
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
 //! - [`fields`]: hiding these fields.
-//! - [`place`]: what is known of a message in a file.
+//! - [`place`]: what is known of a message in a file; [`map`]: all of these, on disk; [`identity`]: whether the file is still the same.
+//! - [`serve`]: the octets of its messages for any number of sessions.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
 
@@ -21,4 +22,5 @@ pub mod meta;
 pub mod place;
 pub mod rewrite;
 pub mod scan;
+pub mod serve;
 pub mod values;

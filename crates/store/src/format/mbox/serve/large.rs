@@ -6,7 +6,8 @@ use index::ForeignMessage;
 use model::Result;
 
 use super::{Source, Stop, damaged};
-use crate::format::mbox::fields::Filter;
+use crate::format::mbox::digest::DigestOfServed;
+use crate::format::mbox::fields::{Filter, Part};
 use crate::format::mbox::from_line::PREFIX;
 use crate::format::mbox::place::Place;
 use crate::format::served::Normaliser;
@@ -25,6 +26,8 @@ pub(super) struct Cursor {
     /// What the last piece became, and where in the message as it is served that begins.
     served: Vec<u8>,
     served_at: u64,
+    /// Of all that was served, if that began with the header.
+    digest: Option<DigestOfServed>,
 }
 
 #[derive(Debug)]
@@ -48,7 +51,8 @@ impl Cursor {
             (raw_at, served_at) = (raw_at + skipped, served_at + skipped);
         }
         let stage = if is_body { Stage::Body(Normaliser::new(place.form)) } else { Stage::Start };
-        Cursor { place: *place, raw_at, raw: Vec::new(), stage, served: Vec::new(), served_at }
+        let digest = (!is_body).then(DigestOfServed::new);
+        Cursor { place: *place, raw_at, raw: Vec::new(), stage, served: Vec::new(), served_at, digest }
     }
 
     /// Whether octets of the message from `from` on are still ahead of it.
@@ -80,13 +84,30 @@ impl Cursor {
                 self.step(source, message)?;
             }
         }
+        while at == u64::from(message.octets) && !matches!(self.stage, Stage::Done) {
+            self.step(source, message)?;
+        }
         Ok(())
     }
 
-    /// Makes the next octets ready: some, unless there is nothing but what is hidden.
+    /// Makes the next octets ready, if there are some: not when all are hidden, nor at the end of the header and of the body.
     fn step(&mut self, source: &Source, message: &ForeignMessage) -> Result<(), Stop> {
         self.served_at = self.served_end();
         self.served.clear();
+        self.advance(source, message)?;
+        if let Some(digest) = &mut self.digest {
+            digest.push(&self.served);
+        }
+        if matches!(self.stage, Stage::Done)
+            && let Some(digest) = self.digest.take()
+            && digest.finish() != message.digest
+        {
+            return Err(damaged(&self.place).into());
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, source: &Source, message: &ForeignMessage) -> Result<(), Stop> {
         let place = self.place;
         match &mut self.stage {
             Stage::Start => {
@@ -102,9 +123,9 @@ impl Cursor {
                 let served = &mut self.served;
                 if self.raw_at < place.body {
                     let raw = next_piece(source, &mut self.raw, &mut self.raw_at, place.body)?;
-                    filter.push(raw, &mut |kept| normaliser.push(kept, served));
+                    filter.push(raw, &mut |part| keep(part, normaliser, served));
                 } else {
-                    filter.finish(&mut |kept| normaliser.push(kept, served));
+                    filter.finish(&mut |part| keep(part, normaliser, served));
                     normaliser.end(served);
                     self.stage = Stage::Body(Normaliser::new(place.form));
                     if self.served_end() != u64::from(message.header_octets) {
@@ -128,6 +149,12 @@ impl Cursor {
             Stage::Done => return Err(damaged(&place).into()),
         }
         Ok(())
+    }
+}
+
+fn keep(part: Part<'_>, normaliser: &mut Normaliser, served: &mut Vec<u8>) {
+    if let Part::Kept(octets) = part {
+        normaliser.push(octets, served);
     }
 }
 

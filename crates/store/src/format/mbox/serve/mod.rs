@@ -23,6 +23,7 @@ use platform::File;
 
 use self::large::Cursor;
 use self::window::Window;
+use super::digest::measure;
 use super::fields::served_header;
 use super::from_line::PREFIX;
 use super::identity::Identity;
@@ -254,6 +255,12 @@ impl Slot {
         normaliser.push(body, &mut self.small);
         normaliser.finish(&mut self.small);
         if (header_octets, self.small.len()) != (message.header_octets as usize, message.octets as usize) {
+            return Err(damaged(place).into());
+        }
+        // That of the served octets, from those of the file: mostly without copying any.
+        let header_len = (place.body - place.header) as usize;
+        let content = raw.get((place.header - place.start) as usize..).unwrap_or_default();
+        if measure(content, header_len, place.form, true, false).digest != message.digest {
             return Err(damaged(place).into());
         }
         self.small_at = Some(place.start);
