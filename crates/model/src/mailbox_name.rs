@@ -62,6 +62,11 @@ impl MailboxName {
         self.0.starts_with(HIDDEN)
     }
 
+    /// The mailbox that this one is kept beside; `None`: it is not hidden.
+    pub fn hidden_of(&self) -> Option<MailboxId> {
+        self.0.strip_prefix(HIDDEN)?.parse().ok().map(MailboxId)
+    }
+
     /// The user's primary mailbox.
     pub fn inbox() -> Self {
         MailboxName("INBOX".to_owned())
@@ -136,6 +141,7 @@ mod tests {
     #[test]
     fn hidden_names_come_from_the_log_only() {
         let hidden = MailboxName::hidden(MailboxId(12));
+        assert_eq!((hidden.hidden_of(), MailboxName::inbox().hidden_of()), (Some(MailboxId(12)), None));
         assert!(hidden.is_hidden() && hidden < MailboxName::new(" ").unwrap());
         assert_eq!(MailboxName::stored(hidden.as_str()).unwrap(), hidden);
         assert_eq!(MailboxName::new(hidden.as_str()).unwrap_err().kind(), ErrorKind::Invalid);

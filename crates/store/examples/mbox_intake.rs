@@ -20,7 +20,10 @@ fn main() -> Result<()> {
         let begin = Instant::now();
         let (messages, sum) = measure(&*file, &what)?;
         let seconds = begin.elapsed().as_secs_f64();
-        println!("{path}: {messages} messages, {sum:#x}, {seconds:.3} s, {:.2} GB/s", file.len()? as f64 / seconds / 1e9);
+        println!(
+            "{path}: {messages} messages, {sum:#x}, {seconds:.3} s, {:.2} GB/s",
+            file.len()? as f64 / seconds / 1e9
+        );
     }
     Ok(())
 }

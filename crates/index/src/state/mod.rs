@@ -140,6 +140,11 @@ impl State {
         self.foreign.find(id)
     }
 
+    /// How many entries have a message whose bytes lie elsewhere; 0 for every other one.
+    pub fn foreign_entries(&self, id: EmailId) -> u32 {
+        self.foreign.entries(id)
+    }
+
     /// The modseq of the last change anywhere in the account.
     pub fn modseq(&self) -> ModSeq {
         self.modseq
