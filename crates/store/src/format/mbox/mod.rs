@@ -17,6 +17,7 @@
 //! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file.
 //! - `sync`: from the file into the log; `project`: from the log into the file.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
+//! - [`write`]: bringing a file up to date with the log.
 
 pub mod account;
 pub mod digest;
@@ -38,3 +39,4 @@ mod sync;
 mod tree;
 pub mod values;
 mod watch;
+pub mod write;
