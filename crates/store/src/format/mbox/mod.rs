@@ -16,6 +16,7 @@
 //!
 //! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file.
 //! - `sync`: from the file into the log; `project`: from the log into the file.
+//! - `idle`: what nobody waits for.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
 //! - [`write`]: bringing a file up to date with the log.
 
@@ -25,6 +26,7 @@ pub mod fields;
 pub(crate) mod foreign;
 pub mod from_line;
 pub mod identity;
+mod idle;
 pub mod intake;
 pub mod lock;
 pub mod map;
@@ -33,6 +35,7 @@ mod names;
 pub mod place;
 mod project;
 pub mod rewrite;
+mod rows;
 pub mod scan;
 pub mod serve;
 mod sync;

@@ -60,7 +60,8 @@ impl<'p> Appender<'p> {
 
     /// Adds one, now or with those that follow.
     pub(super) fn push(&mut self, message: Outgoing<'_>, placed: &mut dyn FnMut(Place) -> Result<()>) -> Result<()> {
-        let place = if message.size <= HEADER_BYTES_MAX as u64 { self.push_small(message)? } else { self.push_large(message)? };
+        let place =
+            if message.size <= HEADER_BYTES_MAX as u64 { self.push_small(message)? } else { self.push_large(message)? };
         self.has_messages = true;
         self.count += 1;
         if self.batch.len() >= self.settings.batch_bytes {
@@ -186,7 +187,8 @@ impl<'p> Appender<'p> {
         }
         // Where its header ends was not looked for.
         let found = Reader::new(&*self.file, place.start)?.next_message()?;
-        let found = found.ok_or_else(|| Error::new(ErrorKind::Corrupt, "a message that was just written is not there"))?;
+        let found =
+            found.ok_or_else(|| Error::new(ErrorKind::Corrupt, "a message that was just written is not there"))?;
         Ok(Place { body: found.body, end: found.end, next: found.next, form: found.form(), ..place })
     }
 

@@ -41,7 +41,8 @@ pub fn keywords_hash(keywords: &[Keyword]) -> u8 {
     }
     let mut names: Vec<String> = keywords.iter().map(|keyword| keyword.as_str().to_ascii_lowercase()).collect();
     names.sort_unstable();
-    let crc = names.iter().fold(0, |crc, name| crc32c::crc32c_append(crc32c::crc32c_append(crc, name.as_bytes()), b" "));
+    let crc =
+        names.iter().fold(0, |crc, name| crc32c::crc32c_append(crc32c::crc32c_append(crc, name.as_bytes()), b" "));
     // 0 is taken.
     u8::try_from(crc % 255 + 1).unwrap_or(u8::MAX)
 }
@@ -192,9 +193,8 @@ impl<'h> Header<'h> {
 
     /// Each field on its own line; empty where nothing changes.
     fn values_in_place(&self, lines: &[Line]) -> Option<Vec<(usize, Vec<u8>)>> {
-        let has_others = self.ours().any(|field| {
-            field.name != MetaName::Filler && lines.iter().all(|line| line.name != field.name)
-        });
+        let has_others =
+            self.ours().any(|field| field.name != MetaName::Filler && lines.iter().all(|line| line.name != field.name));
         if has_others {
             return None;
         }
@@ -236,7 +236,9 @@ impl<'h> Header<'h> {
         for field in self.ours() {
             match runs.last_mut().filter(|run| run.to == field.line.start) {
                 Some(run) => run.to = field.line.end,
-                None => runs.push(Run { from: field.line.start, to: field.line.end, lines: Vec::new(), is_home: false }),
+                None => {
+                    runs.push(Run { from: field.line.start, to: field.line.end, lines: Vec::new(), is_home: false })
+                }
             }
             let run = runs.last_mut()?;
             if let Some(at) = missing.iter().position(|line| line.name == field.name) {

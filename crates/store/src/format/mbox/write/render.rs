@@ -167,14 +167,7 @@ pub(super) fn head_octets(start: &[u8], is_all: bool) -> usize {
 
 /// The head of a message that begins with `start`, of which it stands for `served` octets ([`head_octets`]); behind it come `rest` octets, in
 /// the form of the file.
-pub(super) fn head(
-    start: &[u8],
-    served: usize,
-    rest: u64,
-    date: DateTime,
-    wanted: &Wanted,
-    style: &Style<'_>,
-) -> Head {
+pub(super) fn head(start: &[u8], served: usize, rest: u64, date: DateTime, wanted: &Wanted, style: &Style<'_>) -> Head {
     let header = start.get(..served).unwrap_or(start);
     let eol = style.eol();
     let mut out = PREFIX.to_vec();
