@@ -15,6 +15,7 @@ pub mod digest;
 pub mod fields;
 pub mod from_line;
 pub mod identity;
+pub mod intake;
 pub mod lock;
 pub mod map;
 pub mod meta;
