@@ -1,15 +1,16 @@
 //! What was derived from foreign messages: kept in a file for each group of consecutive email ids, once enough of it was asked for.
 //!
 //! Deriving needs the messages' bytes, which are in files that may be large and of which nobody may ever ask this. So nothing is
-//! made before somebody asks: then for the message asked about, and kept in memory ([`Kept`]); when many of a group were asked about the
-//! maintenance makes the group's file, of the columns that need the headers only or of all, whichever was asked for. A file that lacks
-//! newer messages is made anew from itself and from them.
+//! made before somebody asks: then for the message asked about, and kept in memory ([`Kept`]). When many of a group were asked about the
+//! maintenance makes the group's file, of the columns that need the headers only or of all, whichever was asked for; whoever goes through
+//! a whole mailbox makes it on the way, which is cheaper than to make nearly everything twice. A file that lacks newer messages is made anew
+//! from itself and from them.
 //!
 //! Invariant: a blob is used only for a message of which the log knows the same as when it was made (a mark beside the blobs tells).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use model::{EmailId, Result};
 
@@ -27,6 +28,8 @@ const GROUP_IDS: u64 = 8192;
 const ASKED_MIN: u32 = 32;
 /// Or one in so many of those that it has, if that is more.
 const ASKED_PART: u32 = 16;
+/// Whoever asks about the last of so many makes the file at once.
+const ASKED_MANY: u32 = 1024;
 const FILE_PREFIX: &str = "foreign-";
 
 /// The caches of an account's foreign messages.
@@ -34,6 +37,8 @@ const FILE_PREFIX: &str = "foreign-";
 pub(crate) struct ForeignCaches {
     groups: Mutex<HashMap<u64, Group>>,
     kept: Kept,
+    /// Held by whoever makes a file.
+    building: Mutex<()>,
 }
 
 /// What is known of a group.
@@ -56,10 +61,14 @@ enum Depth {
 }
 
 impl Group {
-    /// What should be made, if that is worth it by now.
+    /// What should be made by the maintenance, if that is worth it by now.
     fn wanted(&self) -> Option<Depth> {
         let rows = self.cache.as_ref().map_or(0, |cache| cache.rows);
-        let enough = ASKED_MIN.max(rows / ASKED_PART);
+        self.wanted_by(ASKED_MIN.max(rows / ASKED_PART))
+    }
+
+    /// What should be made if so many are enough.
+    fn wanted_by(&self, enough: u32) -> Option<Depth> {
         if self.asked_whole >= enough {
             Some(Depth::Whole)
         } else if self.asked_header.saturating_add(self.asked_whole) >= enough {
@@ -209,7 +218,7 @@ impl Log {
     }
 
     /// A blob had to be made.
-    fn was_asked(&self, id: EmailId, depth: Depth) {
+    fn was_asked(self: &Arc<Self>, id: EmailId, depth: Depth) {
         let mut groups = self.foreign_caches.groups();
         let group = groups.entry(group_of(id)).or_default();
         let asked = match depth {
@@ -217,17 +226,32 @@ impl Log {
             Depth::Whole => &mut group.asked_whole,
         };
         *asked = asked.saturating_add(1);
+        let wanted = group.wanted_by(ASKED_MANY);
+        drop(groups);
+        if let Some(wanted) = wanted {
+            // Whoever asks has what was asked for; why no file could be made the maintenance will say.
+            let _ = self.build_foreign(group_of(id), wanted);
+        }
     }
 
     /// Makes the cache of a group of foreign messages that many were asked about. `None`: there is none such. Otherwise the octets of its
     /// messages, about.
     pub(crate) fn build_foreign_cache(self: &Arc<Self>) -> Result<Option<u64>> {
-        let Some(derive) = self.derive.clone() else { return Ok(None) };
         let due = {
             let groups = self.foreign_caches.groups();
             groups.iter().filter_map(|(group, known)| Some((*group, known.wanted()?))).min()
         };
-        let Some((group, wanted)) = due else { return Ok(None) };
+        due.map_or(Ok(None), |(group, wanted)| self.build_foreign(group, wanted))
+    }
+
+    /// Makes the cache of a group; `None` when somebody makes one already.
+    fn build_foreign(self: &Arc<Self>, group: u64, wanted: Depth) -> Result<Option<u64>> {
+        let Some(derive) = self.derive.clone() else { return Ok(None) };
+        let _building = match self.foreign_caches.building.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(None),
+        };
         let built = self.build_group(&*derive, group, wanted);
         let mut groups = self.foreign_caches.groups();
         let known = groups.entry(group).or_default();
