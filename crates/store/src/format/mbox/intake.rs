@@ -15,7 +15,7 @@ use std::ops::Range;
 use model::{DateTime, Error, ErrorKind, Result};
 use platform::File;
 
-use super::digest::{Measure, Measured, measure};
+use super::digest::{Measure, Measured, WholeMeasure};
 use super::from_line::{LINE_BYTES_MAX, parse_from_line};
 use super::place::Found;
 use super::scan::{Ended, LOOK_BACK_BYTES, Message, PIECE_BYTES_MIN, Scanner, Settled, Step};
@@ -55,6 +55,7 @@ pub fn intake_in_pieces(
         is_first: scanner.is_before_first(),
         scanner,
         passing: None,
+        measure: WholeMeasure::default(),
         settled: None,
         messages: 0,
     };
@@ -68,6 +69,8 @@ struct Intake<'a> {
     scanner: Scanner,
     /// The message that is too large for the window, if one is.
     passing: Option<Passing>,
+    /// For the others.
+    measure: WholeMeasure,
     /// See [`Ended::settled`]; once it is there the scanner is told where the file ends.
     settled: Option<Settled>,
     /// How many were given.
@@ -97,7 +100,7 @@ impl Intake<'_> {
 
     /// Lets the scanner look at the window.
     fn advance(&mut self, take: &mut dyn FnMut(Found) -> Result<()>) -> Result<Step> {
-        let Intake { window, scanner, passing, settled, messages, is_first, .. } = self;
+        let Intake { window, scanner, passing, measure, settled, messages, is_first, .. } = self;
         let is_all = window.is_last() && settled.is_some();
         let mut error = None;
         let step = scanner.advance(window.filled(), window.start, is_all, &mut |message| {
@@ -108,7 +111,7 @@ impl Intake<'_> {
             let is_first = std::mem::take(is_first);
             let found = match passing.take() {
                 Some(passing) => passing.found(window, message, is_first),
-                None => window.found(message, is_first),
+                None => window.found(measure, message, is_first),
             };
             error = take(found).err();
         });
@@ -233,10 +236,10 @@ impl Window<'_> {
     }
 
     /// Of a message that is in the window.
-    fn found(&self, message: Message, is_first: bool) -> Found {
+    fn found(&self, measure: &mut WholeMeasure, message: Message, is_first: bool) -> Found {
         let header_len = usize::try_from(message.body - message.header).unwrap_or(usize::MAX);
         let has_cr = self.last_cr.is_some_and(|cr| cr >= message.header);
-        let measured = measure(self.get(message.content()), header_len, message.form(), has_cr, is_first);
+        let measured = measure.measure(self.get(message.content()), header_len, message.form(), has_cr, is_first);
         found(message, measured, date(self.get(message.start..message.header)))
     }
 }
