@@ -24,6 +24,8 @@ use super::scan::{Ended, LOOK_BACK_BYTES, Message, PIECE_BYTES_MIN, Scanner, Set
 const PIECE_BYTES: usize = 256 << 10;
 /// The most octets that are kept of a message that is not complete.
 pub const WINDOW_BYTES_MAX: usize = 4 << 20;
+/// Octets that are read at a time behind the place where the scanner is to stop: what is left is the rest of one message.
+const REST_BYTES: usize = 16 << 10;
 /// What [`Scanner::passed`] says may be so many octets behind the end of a message's content: line ends that belong to the mbox.
 const LAG_BYTES: u64 = 8;
 
@@ -48,7 +50,8 @@ pub fn intake_in_pieces(
     }
     let piece_bytes = piece_bytes.max(PIECE_BYTES_MIN);
     let start = needed_from(&scanner).min(len);
-    let window = Window { file, len, piece_bytes, bytes: Vec::new(), filled: 0, start, last_cr: None };
+    let stops_at = scanner.stops_at();
+    let window = Window { file, len, stops_at, piece_bytes, bytes: Vec::new(), filled: 0, start, last_cr: None };
     let mut intake = Intake {
         window,
         window_bytes_max: window_bytes_max.max(piece_bytes) as u64,
@@ -184,6 +187,8 @@ struct Window<'a> {
     file: &'a dyn File,
     /// Octets of the file when the reading began.
     len: u64,
+    /// See [`Scanner::until`].
+    stops_at: u64,
     piece_bytes: usize,
     bytes: Vec<u8>,
     /// How many of `bytes` are of the file.
@@ -220,7 +225,11 @@ impl Window<'_> {
         self.start += drop as u64;
         self.filled -= drop;
         let rest = usize::try_from(self.len - self.end()).unwrap_or(usize::MAX);
-        let count = self.piece_bytes.max(self.filled).min(rest);
+        let piece_bytes = match self.stops_at.saturating_sub(self.end()) {
+            0 => self.piece_bytes.min(REST_BYTES),
+            before => usize::try_from(before).unwrap_or(usize::MAX).min(self.piece_bytes),
+        };
+        let count = piece_bytes.max(PIECE_BYTES_MIN).max(self.filled).min(rest);
         let end = self.filled + count;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);

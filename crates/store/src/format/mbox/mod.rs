@@ -5,7 +5,9 @@
 //! - [`scan`]: where messages begin, where their headers and bodies are, how they are quoted, what is wrong with them.
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
-//! - [`fields`]: hiding these fields.
+//! - [`values`]: what these fields say; [`fields`]: hiding them.
+//! - [`digest`]: what says which message a message is, and its sizes as served.
+//! - [`intake`]: one reading of a file for all of this; [`intake_parallel`]: by several threads.
 //! - [`place`]: what is known of a message in a file.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
@@ -28,6 +30,7 @@ pub mod from_line;
 pub mod identity;
 mod idle;
 pub mod intake;
+pub mod intake_parallel;
 pub mod lock;
 pub mod map;
 pub mod meta;
