@@ -246,20 +246,27 @@ fn end_of(file: &dyn File, file_bytes: u64, last: &mut Place) -> Result<Vec<u8>>
     let (content, blanks) = behind.split_at_checked(usize::from(has_content)).unwrap_or((&behind, &[]));
     let line_ends = blanks.iter().filter(|byte| **byte == b'\n').count();
     let needed = match (has_content, content == b"\n") {
+        // An empty line would end the header, and make the Content-Length of 0 that it has right.
+        (true, true) if last.body == last.end && claims_nothing(file, last)? => 0,
         (true, true) => 1,
         (true, false) => 2,
         // A separator follows the other directly: an empty line would become its content.
         (false, _) => usize::from(!ends_line(file, last.header)?),
     };
     let eol: &[u8] = if last.is_crlf { b"\r\n" } else { b"\n" };
-    let added = eol.repeat(needed.saturating_sub(line_ends));
+    let mut added = eol.repeat(needed.saturating_sub(line_ends));
+    let is_cr = behind.last() == Some(&b'\r');
+    if is_cr && added.starts_with(b"\r") {
+        // It becomes part of the line end: another one before it would be the message's.
+        added.remove(0);
+    }
     if !added.is_empty() {
         if !has_content && needed > 0 {
             let header = last.header + eol.len() as u64;
             (last.header, last.body, last.end) = (header, header, header);
         } else if content != b"\n" && last.end == file_bytes && !has_content_length(file, last)? {
             let is_header = last.body == last.end;
-            last.end += eol.len() as u64;
+            last.end += 1 + u64::from(last.is_crlf && !is_cr);
             last.body = if is_header { last.end } else { last.body };
         }
         last.next = file_bytes + added.len() as u64;
@@ -271,6 +278,14 @@ fn ends_line(file: &dyn File, at: u64) -> Result<bool> {
     let mut byte = [0];
     file.read_exact_at(&mut byte, at.saturating_sub(1))?;
     Ok(byte == [b'\n'])
+}
+
+/// Whether a header without an end has a Content-Length of 0.
+fn claims_nothing(file: &dyn File, place: &Place) -> Result<bool> {
+    let mut header = vec![0; (place.body - place.header) as usize];
+    file.read_exact_at(&mut header, place.header)?;
+    let header = Header::new(&header);
+    Ok(!header.is_ended() && header.content_length() == Some(Some(0)))
 }
 
 /// Whether the end of a message is where its Content-Length leads.

@@ -101,6 +101,8 @@ impl<'h> Header<'h> {
         let blank = match bytes {
             b"\n" | [.., b'\n', b'\n'] => 1,
             b"\r\n" | [.., b'\n', b'\r', b'\n'] => 2,
+            // The file ends in it: with a line end it will be one.
+            b"\r" | [.., b'\n', b'\r'] => 1,
             _ => 0,
         };
         Header { bytes, fields: meta_fields(bytes).collect(), end: bytes.len() - blank }
@@ -108,7 +110,12 @@ impl<'h> Header<'h> {
 
     /// Whether an empty line ends it.
     pub(super) fn is_ended(&self) -> bool {
-        self.end < self.bytes.len()
+        self.end < self.bytes.len() && self.bytes.ends_with(b"\n")
+    }
+
+    /// Octets of that line, which may lack its end.
+    pub(super) fn blank(&self) -> usize {
+        self.bytes.len() - self.end
     }
 
     /// What its Content-Length says, if it has one: `None` inside for what is no number.
@@ -284,8 +291,8 @@ impl<'h> Header<'h> {
         }
         out.extend_from_slice(self.bytes.get(at..self.end)?);
         let block_at = block_at.unwrap_or_else(|| {
-            if !(out.is_empty() || out.ends_with(b"\n")) {
-                out.extend_from_slice(style.eol());
+            if !out.is_empty() {
+                end_line(&mut out, style.eol());
             }
             out.len()
         });
@@ -315,6 +322,15 @@ struct Run {
 pub(super) fn new_block(wanted: &Wanted, style: &Style<'_>) -> Vec<u8> {
     let lines = Header::new(b"").lines(Content::Wanted(wanted), style);
     block::render(&lines, style.eol(), Room::Natural, style.padding).unwrap_or_default()
+}
+
+/// Ends the last line, if it has no end. A CR becomes part of it: another CR before it would be the message's.
+pub(super) fn end_line(text: &mut Vec<u8>, eol: &[u8]) {
+    match text.last() {
+        Some(b'\n') => {}
+        Some(b'\r') => text.push(b'\n'),
+        _ => text.extend_from_slice(eol),
+    }
 }
 
 fn letters(flags: FileFlags, letters: &[(u8, FileFlags)]) -> Vec<u8> {

@@ -45,7 +45,7 @@ pub(super) fn new_head(
     style: &Style<'_>,
     situation: &Situation,
 ) -> Option<NewHead> {
-    let new_from_line = complete_from_line(from_line, style.eol(), situation.has_new_neighbour);
+    let new_from_line = complete_from_line(from_line, style.eol());
     // The message's own empty line becomes that of the mbox as soon as a field stands before it.
     let behind = if situation.is_bare { style.eol() } else { b"" };
     let old_len = from_line.len() + old_header.len();
@@ -65,33 +65,47 @@ pub(super) fn new_head(
     });
     let is_moved = situation.shift != 0 || situation.is_sweep;
     let rebuilt = match exact {
-        None if is_written || (has_filler && is_moved) => header.rebuilt(content, style, Room::Natural),
+        // With nothing left in it the empty line behind it would become its own.
+        None if is_written || (has_filler && is_moved) => {
+            header.rebuilt(content, style, Room::Natural).filter(|new| new.len() > 2)
+        }
         exact => exact,
     };
     let (new_header, behind) = match rebuilt {
         Some(rebuilt) => (rebuilt, behind),
-        None if new_from_line == from_line => return None,
+        None if new_from_line == from_line || !situation.has_new_neighbour => return None,
         None => (old_header.to_vec(), b"".as_slice()),
     };
     let from_line = new_from_line.len();
     Some(NewHead { bytes: [&new_from_line, new_header.as_slice(), behind].concat(), from_line, behind: behind.len() })
 }
 
-/// A `From ` line with a line end; and with a date, without which it counts only behind an empty line or at the top.
-fn complete_from_line(from_line: &[u8], eol: &[u8], needs_date: bool) -> Vec<u8> {
-    let line = match from_line {
+/// Whether a `From ` line separates messages wherever it stands. Without a date that depends on what is before it and below it.
+pub(super) fn is_dated(from_line: &[u8]) -> bool {
+    parse_from_line(line_of(from_line)).is_some()
+}
+
+/// Without the line end.
+fn line_of(from_line: &[u8]) -> &[u8] {
+    match from_line {
         [line @ .., b'\r', b'\n'] | [line @ .., b'\n'] => line,
         _ => from_line,
-    };
-    let is_dated = parse_from_line(line).is_some();
-    if line.len() < from_line.len() && (is_dated || !needs_date) {
+    }
+}
+
+/// A `From ` line with a line end and a date.
+fn complete_from_line(from_line: &[u8], eol: &[u8]) -> Vec<u8> {
+    let line = line_of(from_line);
+    let is_dated = is_dated(line);
+    if is_dated && line.len() < from_line.len() {
         return from_line.to_vec();
     }
     let mut new = match line.trim_ascii_end() {
-        line if is_dated || !needs_date || line.len() <= LINE_BYTES_MAX - DATE_BYTES => line.to_vec(),
+        _ if is_dated => line.to_vec(),
+        line if line.len() <= LINE_BYTES_MAX - DATE_BYTES => line.to_vec(),
         _ => [PREFIX, b"MAILER-DAEMON"].concat(),
     };
-    if needs_date && !is_dated {
+    if !is_dated {
         new.push(b' ');
         new.extend_from_slice(asctime(DateTime::utc(0)).as_bytes());
     }

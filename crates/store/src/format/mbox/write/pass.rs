@@ -11,7 +11,7 @@ use platform::{File, SECTOR_BYTES};
 use super::append::Appender;
 use super::fields::{Change, Content, Header, Style};
 use super::files::{Files, Unsettled};
-use super::head::{NewHead, Situation, new_head};
+use super::head::{NewHead, Situation, is_dated, new_head};
 use super::{Fate, Outgoing, Settings, Target, Wanted, Written, record};
 use crate::format::mbox::from_line::PREFIX;
 use crate::format::mbox::place::{ImapBase, Place};
@@ -168,7 +168,11 @@ impl<'p> Pass<'p> {
         let header = Header::new(bytes);
         let style = self.style(&place, &header, content);
         let new = match content {
-            Content::Wanted(wanted) if self.shift == 0 && self.update(&place, &header, wanted, &style)? => None,
+            Content::Wanted(wanted)
+                if self.shift == 0 && self.update(&place, from_line, &header, wanted, &style)? =>
+            {
+                None
+            }
             _ => {
                 let situation = self.situation(&place, &header);
                 new_head(from_line, bytes, &header, content, &style, &situation)
@@ -199,7 +203,9 @@ impl<'p> Pass<'p> {
             is_crlf: place.is_crlf,
             padding: self.settings.padding_bytes,
             base: (says_base && self.last.is_none()).then_some(self.base),
-            drop_length: header.content_length().is_some_and(|length| length != Some(place.end - place.body)),
+            drop_length: header
+                .content_length()
+                .is_some_and(|length| !header.is_ended() || length != Some(place.end - place.body)),
         }
     }
 
@@ -223,7 +229,14 @@ impl<'p> Pass<'p> {
     }
 
     /// Changes the fields in place, if there is room and a power cut can do no harm; whether it did.
-    fn update(&mut self, place: &Place, header: &Header<'_>, wanted: &Wanted, style: &Style<'_>) -> Result<bool> {
+    fn update(
+        &mut self,
+        place: &Place,
+        from_line: &[u8],
+        header: &Header<'_>,
+        wanted: &Wanted,
+        style: &Style<'_>,
+    ) -> Result<bool> {
         if self.gap.is_some() || (self.is_sweep && header.filler() > 0) {
             return Ok(false);
         }
@@ -233,7 +246,7 @@ impl<'p> Pass<'p> {
             Some(Change::Lines(lines)) => {
                 let is_whole = |at: usize, bytes: &[u8]| is_in_sector(place.header + at as u64, bytes.len());
                 let patches: Vec<_> = lines.into_iter().map(|(at, new)| header.trimmed(at, new)).collect();
-                if !patches.iter().all(|(at, bytes)| is_whole(*at, bytes)) {
+                if !is_dated(from_line) || !patches.iter().all(|(at, bytes)| is_whole(*at, bytes)) {
                     return Ok(false);
                 }
                 patches
@@ -288,7 +301,12 @@ impl<'p> Pass<'p> {
         if self.shift != 0 {
             self.moved_bytes += place.next - place.start;
         }
-        moved(place, self.shift).ok_or_else(|| self.wrong_places())
+        let to = |at: u64| moved(at, self.shift);
+        let place_of = || {
+            let (start, header, body) = (to(place.start)?, to(place.header)?, to(place.body)?);
+            Some(Place { start, header, body, end: to(place.end)?, next: to(place.next)?, ..place })
+        };
+        place_of().ok_or_else(|| self.wrong_places())
     }
 
     /// Plans a message with a new head.
@@ -309,12 +327,15 @@ impl<'p> Pass<'p> {
             _ => self.moved_bytes += new.bytes.len() as u64 + (place.next - place.body),
         }
         self.shift = after;
-        let start = moved(*place, before).ok_or_else(|| self.wrong_places())?.start;
-        let rest = moved(*place, after).ok_or_else(|| self.wrong_places())?;
         let behind = new.behind as u64;
-        let header = start + new.from_line as u64;
-        // A header without an empty line behind it ends where the message does.
-        Ok(Place { start, header, body: rest.body - behind, end: rest.end - behind, ..rest })
+        let place_of = || {
+            let start = moved(place.start, before)?;
+            // A header without an empty line behind it ends where the message does.
+            let (body, end) = (moved(place.body, after)? - behind, moved(place.end, after)? - behind);
+            let (header, next) = (start + new.from_line as u64, moved(place.next, after)?);
+            Some(Place { start, header, body, end, next, ..*place })
+        };
+        place_of().ok_or_else(|| self.wrong_places())
     }
 
     /// All messages were given: does the rest, and adds those that come.
@@ -439,16 +460,8 @@ fn is_in_sector(at: u64, len: usize) -> bool {
     at / SECTOR_BYTES == at.saturating_add((len as u64).saturating_sub(1)) / SECTOR_BYTES
 }
 
-fn moved(place: Place, shift: i64) -> Option<Place> {
-    let to = |at: u64| at.checked_add_signed(shift.checked_neg()?);
-    Some(Place {
-        start: to(place.start)?,
-        header: to(place.header)?,
-        body: to(place.body)?,
-        end: to(place.end)?,
-        next: to(place.next)?,
-        ..place
-    })
+fn moved(at: u64, shift: i64) -> Option<u64> {
+    at.checked_add_signed(shift.checked_neg()?)
 }
 
 fn common<'b>(one: impl Iterator<Item = &'b u8>, other: impl Iterator<Item = &'b u8>) -> usize {

@@ -8,7 +8,7 @@
 
 use model::DateTime;
 
-use super::fields::{Header, Style, Wanted, new_block};
+use super::fields::{Header, Style, Wanted, end_line, new_block};
 use crate::format::mbox::fields::{Filter, Part};
 use crate::format::mbox::from_line::PREFIX;
 
@@ -184,8 +184,7 @@ pub(super) fn head(start: &[u8], served: usize, rest: u64, date: DateTime, wante
         }
         return Head { bytes: out, from_line, is_whole: start.is_empty() };
     }
-    let is_ended = Header::new(header).is_ended();
-    let blank = if !is_ended { 0 } else { 1 + usize::from(header.ends_with(b"\r\n")) };
+    let blank = Header::new(header).blank();
     let (mut quoter, mut filter) = (Quoter::new(style.is_crlf), Filter::new());
     let mut keep = |part: Part<'_>| {
         if let Part::Kept(octets) = part {
@@ -194,11 +193,10 @@ pub(super) fn head(start: &[u8], served: usize, rest: u64, date: DateTime, wante
     };
     filter.push(header.get(..served - blank).unwrap_or_default(), &mut keep);
     filter.finish(&mut keep);
-    if !quoter.finish(&mut out) {
-        out.extend_from_slice(eol);
-    }
+    quoter.finish(&mut out);
+    end_line(&mut out, eol);
     out.extend_from_slice(&block);
-    if is_ended {
+    if blank > 0 {
         out.extend_from_slice(format!("Content-Length: {rest}").as_bytes());
         out.extend_from_slice(eol);
         out.extend_from_slice(eol);
