@@ -12,7 +12,7 @@
 //! - [`serve`]: the octets of its messages for any number of sessions.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
-//! - [`write`]: bringing a file up to date with the log.
+//! - [`mod@write`]: bringing a file up to date with the log.
 //!
 //! and how an account lives in such files (`docs/decisions/0006-mbox.md`):
 //!
