@@ -1,3 +1,4 @@
+//! The map beside a list, on disks that fail, and against its document.
 #![allow(clippy::unwrap_used)]
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

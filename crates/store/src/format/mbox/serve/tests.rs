@@ -1,3 +1,4 @@
+//! What is served against a naive conversion; how much is read for it; changes, damage and many readers.
 #![allow(clippy::unwrap_used)]
 use std::path::Path;
 
