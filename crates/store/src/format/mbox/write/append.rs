@@ -51,7 +51,10 @@ impl<'p> Appender<'p> {
         let is_crlf = last.as_ref().is_some_and(|last| last.is_crlf);
         let has_messages = last.is_some();
         let batch = match last {
-            Some(last) => end_of(&*file, at, last)?,
+            Some(last) => {
+                disown(&*file, last)?;
+                end_of(&*file, at, last)?
+            }
             None => Vec::new(),
         };
         let disk = Arc::clone(&target.env.disk);
@@ -231,6 +234,25 @@ impl<'p> Appender<'p> {
     }
 }
 
+/// A Content-Length that leads beyond the end of the file would take what is added for a part of the message, if it happened to lead to the
+/// right place. It becomes one that leads nowhere; torn it does, too.
+fn disown(file: &dyn File, last: &Place) -> Result<()> {
+    if last.body == last.header {
+        return Ok(());
+    }
+    let mut bytes = vec![0; (last.body - last.header) as usize];
+    file.read_exact_at(&mut bytes, last.header)?;
+    let header = Header::new(&bytes);
+    let is_beyond = |length: Option<u64>| length.is_some_and(|length| length > last.end - last.body);
+    if header.content_length().is_some_and(is_beyond)
+        && let Some(value) = header.content_length_value()
+    {
+        file.write_at(&vec![b'-'; value.len()], last.header + value.start as u64)?;
+        file.sync_data()?;
+    }
+    Ok(())
+}
+
 /// The line ends behind a message: its last line's, if that has none, and the empty line that belongs to the mbox.
 fn tail(style: &Style<'_>, is_ended: bool) -> Vec<u8> {
     style.eol().repeat(if is_ended { 1 } else { 2 })
@@ -262,8 +284,9 @@ fn end_of(file: &dyn File, file_bytes: u64, last: &mut Place) -> Result<Vec<u8>>
     }
     if !added.is_empty() {
         if !has_content && needed > 0 {
-            let header = last.header + eol.len() as u64;
+            let header = last.header + added.len() as u64;
             (last.header, last.body, last.end) = (header, header, header);
+            last.is_crlf |= is_cr;
         } else if content != b"\n" && last.end == file_bytes && !has_content_length(file, last)? {
             let is_header = last.body == last.end;
             last.end += 1 + u64::from(last.is_crlf && !is_cr);

@@ -124,6 +124,12 @@ impl<'h> Header<'h> {
         Some(std::str::from_utf8(field.value(self.bytes)).ok().and_then(|text| text.parse().ok()))
     }
 
+    /// Where that stands.
+    pub(super) fn content_length_value(&self) -> Option<std::ops::Range<usize>> {
+        let field = self.fields.iter().find(|field| field.name == MetaName::ContentLength)?;
+        Some(field.value.clone())
+    }
+
     /// Octets of filler.
     pub(super) fn filler(&self) -> usize {
         self.fields.iter().filter(|field| field.name == MetaName::Filler).map(|field| field.line.len()).sum()

@@ -66,7 +66,7 @@ pub(super) fn new_head(
     let is_moved = situation.shift != 0 || situation.is_sweep;
     let rebuilt = match exact {
         // With nothing left in it the empty line behind it would become its own.
-        None if is_written || (has_filler && is_moved) => {
+        None if is_written || ((has_filler || style.drop_length) && is_moved) => {
             header.rebuilt(content, style, Room::Natural).filter(|new| new.len() > 2)
         }
         exact => exact,

@@ -237,7 +237,8 @@ impl<'p> Pass<'p> {
         wanted: &Wanted,
         style: &Style<'_>,
     ) -> Result<bool> {
-        if self.gap.is_some() || (self.is_sweep && header.filler() > 0) {
+        // A Content-Length that leads nowhere could lead to a separator one day, when what is behind it has moved.
+        if self.gap.is_some() || style.drop_length || (self.is_sweep && header.filler() > 0) {
             return Ok(false);
         }
         let patches = match header.in_place(wanted, style) {
@@ -333,7 +334,8 @@ impl<'p> Pass<'p> {
             // A header without an empty line behind it ends where the message does.
             let (body, end) = (moved(place.body, after)? - behind, moved(place.end, after)? - behind);
             let (header, next) = (start + new.from_line as u64, moved(place.next, after)?);
-            Some(Place { start, header, body, end, next, ..*place })
+            let is_crlf = new.bytes.get(..new.from_line)?.ends_with(b"\r\n");
+            Some(Place { start, header, body, end, next, is_crlf, ..*place })
         };
         place_of().ok_or_else(|| self.wrong_places())
     }
