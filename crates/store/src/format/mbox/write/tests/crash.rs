@@ -24,6 +24,7 @@ struct Case {
     before: Vec<Seen>,
     places: Vec<Place>,
     work: Work,
+    old: Vec<u8>,
 }
 
 fn case(seed: u64) -> Option<Case> {
@@ -34,7 +35,7 @@ fn case(seed: u64) -> Option<Case> {
     let before = world.look()?;
     let work = work(&mut random, &before);
     let places = before.iter().enumerate().map(|(n, seen)| seen.place(n as u64)).collect();
-    Some(Case { world, random, before, places, work })
+    Some(Case { world, random, before, places, work, old: content })
 }
 
 impl Case {
@@ -125,6 +126,9 @@ fn no_message_is_lost_or_doubled() {
         let mut also = Vec::new();
         let recovered = case.world.recover().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let after = case.world.look().unwrap_or_else(|| panic!("seed {seed}: no mbox"));
+        if std::env::var("SEED").is_ok_and(|s| s == seed.to_string()) {
+            eprintln!("{recovered:?} at {at} of {operations} {:?}\n{}\n=====\n{}", case.work, String::from_utf8_lossy(&case.old).replace(char::from(13), "%"), String::from_utf8_lossy(&case.world.content()).replace(char::from(13), "%"));
+        }
         case.check(&after, &also, seed);
         if recovered.fields_count {
             check_fields(&case, &after, seed);
