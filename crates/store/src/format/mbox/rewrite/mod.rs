@@ -181,8 +181,8 @@ impl Rewrite {
     }
 }
 
-/// Takes the space that the new file needs.
-fn make_room(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
+/// Takes the space that the new file needs, durably: zeros at its end.
+pub(super) fn make_room(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
     if new_len > old_len {
         match file.allocate(old_len, new_len - old_len) {
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
@@ -323,7 +323,7 @@ impl Recovery<'_> {
 }
 
 /// Where the zeros that begin at the start of the range end.
-fn zeros_end(file: &dyn File, range: Range<u64>) -> Result<u64> {
+pub(super) fn zeros_end(file: &dyn File, range: Range<u64>) -> Result<u64> {
     let mut piece = vec![0; 64 << 10];
     let mut at = range.start;
     while at < range.end {

@@ -8,10 +8,11 @@ use platform::{Disk, File};
 
 use super::fields::{Header, Style};
 use super::files::Files;
-use super::record::Intent;
+use super::record::{Intent, Stage};
 use super::render::{HEADER_BYTES_MAX, Quoter, head, head_octets};
 use super::{Outgoing, Settings, Target};
 use crate::format::mbox::place::{ImapBase, Place};
+use crate::format::mbox::rewrite;
 use crate::format::mbox::scan::Reader;
 use crate::format::served::Form;
 
@@ -208,8 +209,15 @@ impl<'p> Appender<'p> {
     /// Lets `write` fill the file up to `to`, durably.
     fn guarded(&mut self, to: u64, write: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (disk, path) = (&*self.disk, &self.files.append);
-        Intent::new(&*self.file, self.at, to)?.save(disk, path)?;
-        let result = write().and_then(|()| Ok(self.file.sync_data()?));
+        let intent = Intent::new(&*self.file, self.at, to)?;
+        intent.save(disk, path, Stage::Grow)?;
+        let mut fill = || {
+            rewrite::make_room(&*self.file, self.at, to)?;
+            intent.save(disk, path, Stage::Write)?;
+            write()?;
+            Ok(self.file.sync_data()?)
+        };
+        let result: Result<()> = fill();
         if let Err(error) = result {
             if error.kind() == ErrorKind::DiskFull {
                 // As if it had never been begun. After any other failure nothing more is written: see `recover`.
