@@ -70,7 +70,6 @@ impl Case {
         let _ = world.write_back(&self.places, &self.work).unwrap();
         world.sim.disk.stats().operations - before
     }
-
 }
 
 fn restart(world: &World) {
@@ -247,7 +246,8 @@ fn long_lives() {
             if random.one_in(3) {
                 let content = world.content();
                 let begin = if content.is_empty() || content.ends_with(b"\n\n") { "" } else { "\n\n" };
-                let mail = format!("{begin}From agent Thu Aug 22 12:36:23 2002\nSubject: {step}\n\nnew {}\n\n", random.u64());
+                let mail =
+                    format!("{begin}From agent Thu Aug 22 12:36:23 2002\nSubject: {step}\n\nnew {}\n\n", random.u64());
                 world.deliver(mail.as_bytes());
             }
         }
