@@ -12,7 +12,7 @@ use super::append::Appender;
 use super::fields::{Change, Content, Header, Style};
 use super::files::{Files, Unsettled};
 use super::head::{NewHead, Situation, is_dated, new_head};
-use super::{Fate, Outgoing, Settings, Target, Wanted, Written, record};
+use super::{Fate, Outgoing, Settings, Target, Written, record};
 use crate::format::mbox::from_line::PREFIX;
 use crate::format::mbox::place::{ImapBase, Place};
 use crate::format::mbox::rewrite::Rewrite;
@@ -168,15 +168,18 @@ impl<'p> Pass<'p> {
         let header = Header::new(bytes);
         let style = self.style(&place, &header, content);
         let new = match content {
-            Content::Wanted(wanted)
-                if self.shift == 0 && self.update(&place, from_line, &header, wanted, &style)? =>
-            {
-                None
-            }
-            _ => {
-                let situation = self.situation(&place, &header);
-                new_head(from_line, bytes, &header, content, &style, &situation)
-            }
+            Content::Wanted(wanted) if self.may_stay(&header, &style) => match header.in_place(wanted, &style) {
+                Some(Change::None) => None,
+                Some(Change::Values(values)) => {
+                    self.mark()?;
+                    self.patch_values(place.header, &values)?;
+                    None
+                }
+                // Lines that move about could be torn: they go through the journal.
+                Some(Change::Lines(header)) if is_dated(from_line) => Some(NewHead::new(from_line, &header)),
+                _ => self.new_head(&place, from_line, &header, content, &style),
+            },
+            _ => self.new_head(&place, from_line, &header, content, &style),
         };
         let kept = match new {
             None => self.pass_on(place)?,
@@ -228,46 +231,32 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// Changes the fields in place, if there is room and a power cut can do no harm; whether it did.
-    fn update(
+    /// Whether a message neither moves nor has anything to be rid of.
+    fn may_stay(&self, header: &Header<'_>, style: &Style<'_>) -> bool {
+        // A Content-Length that leads nowhere could lead to a separator one day, when what is behind it has moved.
+        let is_clean = !style.drop_length && !(self.is_sweep && header.filler() > 0);
+        self.shift == 0 && self.gap.is_none() && is_clean
+    }
+
+    fn new_head(
         &mut self,
         place: &Place,
         from_line: &[u8],
         header: &Header<'_>,
-        wanted: &Wanted,
+        content: Content<'_>,
         style: &Style<'_>,
-    ) -> Result<bool> {
-        if self.gap.is_some() || (self.is_sweep && header.filler() > 0) {
-            return Ok(false);
-        }
-        let patches = match header.in_place(wanted, style) {
-            Some(Change::None) => return Ok(true),
-            Some(Change::Values(values)) => values,
-            Some(Change::Lines(lines)) => {
-                let is_whole = |at: usize, bytes: &[u8]| is_in_sector(place.header + at as u64, bytes.len());
-                let patches: Vec<_> = lines.into_iter().map(|(at, new)| header.trimmed(at, new)).collect();
-                if !is_dated(from_line) || !patches.iter().all(|(at, bytes)| is_whole(*at, bytes)) {
-                    return Ok(false);
-                }
-                patches
-            }
-            None => return Ok(false),
-        };
-        if patches.is_empty() {
-            return Ok(true);
-        }
-        self.mark()?;
-        for (at, bytes) in patches {
-            self.patch(place.header + at as u64, &bytes)?;
-        }
-        Ok(true)
+    ) -> Option<NewHead> {
+        let situation = self.situation(place, header);
+        new_head(from_line, header, content, style, &situation)
     }
 
-    fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(bytes, at)?;
-        self.is_dirty = true;
-        self.in_place_bytes += bytes.len() as u64;
-        Ok(())
+    fn patch_values(&mut self, header: u64, values: &[(usize, Vec<u8>)]) -> Result<()> {
+        values.iter().try_for_each(|(at, value)| {
+            self.file.write_at(value, header + *at as u64)?;
+            self.is_dirty = true;
+            self.in_place_bytes += value.len() as u64;
+            Ok(())
+        })
     }
 
     fn mark(&mut self) -> Result<()> {
@@ -333,7 +322,8 @@ impl<'p> Pass<'p> {
             // A header without an empty line behind it ends where the message does.
             let (body, end) = (moved(place.body, after)? - behind, moved(place.end, after)? - behind);
             let (header, next) = (start + new.from_line as u64, moved(place.next, after)?);
-            Some(Place { start, header, body, end, next, ..*place })
+            let is_crlf = new.bytes.get(..new.from_line)?.ends_with(b"\r\n");
+            Some(Place { start, header, body, end, next, is_crlf, ..*place })
         };
         place_of().ok_or_else(|| self.wrong_places())
     }
@@ -407,11 +397,12 @@ impl<'p> Pass<'p> {
         if let Some((at, value)) = Header::new(&bytes).base_in_place(self.base)
             && !value.is_empty()
         {
-            let at = first.header + at as u64;
-            if !is_in_sector(at, value.len()) {
+            // A number in one sector is the old one or the new one.
+            let first_at = first.header + at as u64;
+            if first_at / SECTOR_BYTES != (first_at + value.len() as u64 - 1) / SECTOR_BYTES {
                 self.mark()?;
             }
-            self.patch(at, &value)?;
+            self.patch_values(first.header, &[(at, value)])?;
         }
         Ok(())
     }
@@ -454,10 +445,6 @@ impl<'p> Pass<'p> {
 /// Lengths of files are below 2^63.
 fn signed(octets: u64) -> i64 {
     i64::try_from(octets).unwrap_or(i64::MAX)
-}
-
-fn is_in_sector(at: u64, len: usize) -> bool {
-    at / SECTOR_BYTES == at.saturating_add((len as u64).saturating_sub(1)) / SECTOR_BYTES
 }
 
 fn moved(at: u64, shift: i64) -> Option<u64> {
