@@ -15,8 +15,8 @@
 //! 7. `expunge 1 %`: a random hundredth is marked and expunged, CLOSE, LOGOUT, until no process has the file open.
 //!
 //! What we changed, and why: reads and writes are those of the server's processes rather than of the whole system (/proc/PID/io), memory
-//! is the peak of the resident sets; steps 4 to 7 were added, since nobody opens a mailbox only once; the mail is made from real mail,
-//! since the archive's own is not the same for everybody.
+//! is the peak of the resident sets, and of the part of them that is no page of a mapped file (`peak_anonymous`); steps 4 to 7 were added,
+//! since nobody opens a mailbox only once; the mail is made from real mail, since the archive's own is not the same for everybody.
 //!
 //! A server that stores mail in another way has no first open: it is in the results as one that does not offer this.
 

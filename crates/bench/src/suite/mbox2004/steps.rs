@@ -8,7 +8,7 @@ use crate::mbox;
 use crate::results::{Better, Key, LIMIT, State, Unit, Verdict};
 use crate::run::{Run, Tools};
 use crate::server::Local;
-use crate::usage::Meter;
+use crate::usage::{Meter, Watch};
 use crate::wire::{Address, Connection, sequence_sets};
 use std::fs::File;
 use std::path::PathBuf;
@@ -168,12 +168,16 @@ impl Subject<'_> {
         // A page that is dirty already is not counted as written again.
         cold::sync(&tools.plan.work)?;
         let mut meter = Meter::start(&self.local.processes()?)?;
+        let watch = Watch::start(self.local.processes()?);
         let done = action(self, &mut meter).doing(test)?;
+        let anonymous = watch.finish();
         let usage = meter.finish(&self.local.processes()?)?;
         let key = Key::new(NAME, test, &self.name, "time").size(&tools.corpus.name).state(state);
         let ms = done.took.as_secs_f64() * 1e3;
         tools.recorder.sample(key.clone(), round, ms, Unit::Ms, Better::Lower, done.verdict)?;
-        usage.record(tools.recorder, &key, round)
+        usage.record(tools.recorder, &key, round)?;
+        let key = Key { measure: "peak_anonymous".into(), ..key };
+        tools.recorder.sample(key, round, anonymous as f64, Unit::Bytes, Better::Lower, Verdict::Right)
     }
 
     /// Some commands, then LOGOUT, and waiting until the file is let go of; the time of all.
