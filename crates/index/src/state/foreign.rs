@@ -190,6 +190,12 @@ impl ForeignTable {
         self.blocks.get(block).map(|block| block.message(row))
     }
 
+    /// How many entries have a message.
+    pub(crate) fn entries(&self, id: EmailId) -> u32 {
+        let place = self.place(id);
+        place.and_then(|(block, row)| Some(self.blocks.get(block)?.stored(row).entries)).unwrap_or(0)
+    }
+
     /// The messages that have an entry, with the number of their entries.
     pub(crate) fn used(&self) -> impl Iterator<Item = (EmailId, ForeignMessage, u32)> {
         let rows = self.blocks.iter().flat_map(|block| (0..block.len()).map(move |row| (block, row)));

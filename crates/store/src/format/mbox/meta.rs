@@ -2,8 +2,14 @@
 //!
 //! Whoever writes flags back must change these bytes and no others: so each field comes with its line and its value as ranges of the header.
 //! What a value means is not decided here.
+//!
+//! Invariant: whether a line begins such a field is decided by [`NAME_BYTES_MAX`] octets of it at most ([`MetaName::at`]), so that whoever
+//! reads in pieces decides as whoever has the whole header.
 
 use std::ops::Range;
+
+/// The colon of such a field stands within so many octets of its first line; a line that has it farther on is an ordinary field.
+pub const NAME_BYTES_MAX: usize = 64;
 
 /// A field of this kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,11 +28,25 @@ pub enum MetaName {
     XKeywords,
     /// `Content-Length`.
     ContentLength,
+    /// `X-Mailyard-Filler`: octets without a meaning, which an expunge gave to the message before or behind it rather than to move the
+    /// rest of the file.
+    Filler,
+}
+
+/// What the beginning of a line says: see [`MetaName::at`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineStart {
+    /// A field of this name.
+    Meta(MetaName),
+    /// Something else.
+    Other,
+    /// More octets are needed to say.
+    More,
 }
 
 impl MetaName {
     /// Every name as it is usually written.
-    pub const ALL: [(MetaName, &'static str); 7] = [
+    pub const ALL: [(MetaName, &'static str); 8] = [
         (MetaName::ImapBase, "X-IMAPbase"),
         (MetaName::Imap, "X-IMAP"),
         (MetaName::Uid, "X-UID"),
@@ -34,13 +54,33 @@ impl MetaName {
         (MetaName::XStatus, "X-Status"),
         (MetaName::XKeywords, "X-Keywords"),
         (MetaName::ContentLength, "Content-Length"),
+        (MetaName::Filler, "X-Mailyard-Filler"),
     ];
 
-    fn of(name: &[u8]) -> Option<MetaName> {
-        // All begin with X-, S or C: most fields are dismissed by one octet.
-        if !matches!(name.first(), Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c')) {
-            return None;
+    /// Judges a line of a header by its beginning; [`NAME_BYTES_MAX`] octets of it are always enough. A continuation line is `Other`.
+    #[inline]
+    pub fn at(line: &[u8]) -> LineStart {
+        // All begin with X-, S or C: most lines are dismissed by one octet.
+        match line.first() {
+            Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c') => Self::at_likely(line),
+            Some(_) => LineStart::Other,
+            None => LineStart::More,
         }
+    }
+
+    fn at_likely(line: &[u8]) -> LineStart {
+        let looked_at = line.get(..NAME_BYTES_MAX).unwrap_or(line);
+        match looked_at.iter().position(|byte| matches!(byte, b':' | b'\n')) {
+            Some(end) if looked_at.get(end) == Some(&b':') => {
+                let name = looked_at.get(..end).unwrap_or_default().trim_ascii_end();
+                Self::of(name).map_or(LineStart::Other, LineStart::Meta)
+            }
+            None if looked_at.len() < NAME_BYTES_MAX => LineStart::More,
+            _ => LineStart::Other,
+        }
+    }
+
+    fn of(name: &[u8]) -> Option<MetaName> {
         Self::ALL.iter().find(|(_, text)| name.eq_ignore_ascii_case(text.as_bytes())).map(|(meta, _)| *meta)
     }
 }
@@ -76,25 +116,37 @@ impl MetaField {
 /// The fields of these names in a header (from behind the `From ` line; a body behind it does no harm), in order, each as often as it
 /// stands there.
 pub fn meta_fields(header: &[u8]) -> impl Iterator<Item = MetaField> + '_ {
-    mime::HeaderBlock::new(header).fields().filter_map(|field| {
-        let name = MetaName::of(field.name)?;
-        let end = field.offset + field.full.len();
-        let line_end = match field.full {
-            [.., b'\r', b'\n'] => 2,
-            [.., b'\n'] => 1,
-            _ => 0,
-        };
-        let padding_end = end - line_end;
-        let colon = memchr::memchr(b':', field.full)?;
-        let after = field.offset + colon + 1;
-        let raw = header.get(after..padding_end)?;
-        let value = raw.trim_ascii();
-        let start = if value.is_empty() {
-            after + usize::from(raw.starts_with(b" "))
-        } else {
-            padding_end - raw.trim_ascii_start().len()
-        };
-        Some(MetaField { name, line: field.offset..end, value: start..start + value.len(), padding_end })
+    mime::HeaderBlock::new(header).fields().filter_map(|field| extents(field, 0))
+}
+
+/// The field whose line begins at `at`, if it is one of these.
+pub(super) fn meta_field_at(header: &[u8], at: usize) -> Option<MetaField> {
+    let field = mime::HeaderBlock::new(header.get(at..)?).fields().next()?;
+    if field.offset == 0 { extents(field, at) } else { None }
+}
+
+/// The extents of a field of a header block that begins at `base`.
+fn extents(field: mime::Field<'_>, base: usize) -> Option<MetaField> {
+    let LineStart::Meta(name) = MetaName::at(field.full) else { return None };
+    let full = field.full;
+    let content = match full {
+        [content @ .., b'\r', b'\n'] | [content @ .., b'\n'] => content,
+        _ => full,
+    };
+    let after = memchr::memchr(b':', content)? + 1;
+    let raw = content.get(after..)?;
+    let value = raw.trim_ascii();
+    let start = if value.is_empty() {
+        after + usize::from(raw.starts_with(b" "))
+    } else {
+        content.len() - raw.trim_ascii_start().len()
+    };
+    let base = base + field.offset;
+    Some(MetaField {
+        name,
+        line: base..base + full.len(),
+        value: base + start..base + start + value.len(),
+        padding_end: base + content.len(),
     })
 }
 
@@ -144,6 +196,19 @@ mod tests {
         // The file ends in it.
         assert_eq!(shown("Content-Length: 12"), [row(MetaName::ContentLength, "Content-Length: 12", "12", 0)]);
         assert_eq!(shown("X-UIDS: 1\nX-U: 1\nStatusx: R\n: x\nStatus\n"), []);
+        // The colon is on the first line and not too far.
+        assert_eq!(shown("X-UID\n : 1\n"), []);
+        let far = |spaces: usize| shown(&format!("X-UID{}: 1\n", " ".repeat(spaces))).len();
+        assert_eq!((far(NAME_BYTES_MAX - 6), far(NAME_BYTES_MAX - 5)), (1, 0));
+    }
+
+    #[test]
+    fn first_octets_of_all_names() {
+        for byte in 0..=255u8 {
+            let is_first = MetaName::ALL.iter().any(|(_, name)| name.as_bytes()[0].eq_ignore_ascii_case(&byte));
+            assert_eq!(MetaName::at(&[byte]) == LineStart::More, is_first, "{byte}");
+        }
+        assert!(MetaName::ALL.iter().all(|(_, name)| name.len() < NAME_BYTES_MAX));
     }
 
     proptest::proptest! {

@@ -5,14 +5,36 @@
 //! - [`scan`]: where messages begin, where their headers and bodies are, how they are quoted, what is wrong with them.
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
-//!
+//! - [`fields`]: hiding these fields.
 //! - [`place`]: what is known of a message in a file.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
+//! - [`intake`]: one reading of a file, with all that the log wants to know of each message; [`map`]: what is kept of it.
+//! - [`serve`]: the octets of messages, for sessions.
+//!
+//! and how an account lives in such files (`docs/decisions/0006-mbox.md`):
+//!
+//! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file.
+//! - `sync`: from the file into the log; `project`: from the log into the file.
+//! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
 
+pub mod account;
+pub mod digest;
+pub mod fields;
+pub(crate) mod foreign;
 pub mod from_line;
+pub mod identity;
+pub mod intake;
 pub mod lock;
+pub mod map;
 pub mod meta;
+mod names;
 pub mod place;
+mod project;
 pub mod rewrite;
 pub mod scan;
+pub mod serve;
+mod sync;
+mod tree;
+pub mod values;
+mod watch;

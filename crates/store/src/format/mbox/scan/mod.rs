@@ -12,7 +12,7 @@
 //! - Each octet is searched once: headers line by line (`lines.rs`), bodies for `From ` (memmem). Only where Content-Length leads is looked
 //!   at twice.
 
-mod lines;
+pub(super) mod lines;
 mod message;
 mod parallel;
 mod read;
@@ -26,6 +26,7 @@ use memchr::memmem::Finder;
 
 pub use self::message::{Dialect, Message, MessageFlags};
 pub use self::parallel::{scan_in_parts, scan_parallel};
+pub(super) use self::read::PIECE_BYTES_MIN;
 pub use self::read::{Ended, Reader, Settled, not_an_mbox};
 pub use self::table::Table;
 use super::from_line::{LOOK_AHEAD_BYTES, PREFIX, Verdict, is_after_empty_line, judge};
@@ -71,6 +72,8 @@ pub struct Scanner {
     content_length: Option<u64>,
     /// Up to where NULs were looked for.
     nul_checked: u64,
+    /// It has found a message, or began in the middle of the file.
+    is_behind_first: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,12 +154,14 @@ impl Scanner {
             message: Message::default(),
             content_length: None,
             nul_checked: at,
+            is_behind_first: at > 0,
         }
     }
 
     /// At any place: begins with the first separator there is from there on.
     pub fn seeking(at: u64) -> Self {
-        Scanner { state: State::Seek { last: u64::MAX, is_text: false }, ..Scanner::new(at) }
+        let state = State::Seek { last: u64::MAX, is_text: false };
+        Scanner { state, is_behind_first: true, ..Scanner::new(at) }
     }
 
     /// Says where to stop: [`Step::Reached`] comes instead of the first message that begins there or behind it.
@@ -171,8 +176,23 @@ impl Scanner {
     }
 
     /// Everything of the file before this was seen; where Content-Length leads is looked at ahead of it.
-    fn passed(&self) -> u64 {
-        if self.state == State::Landing { self.message.body } else { self.at }
+    pub(super) fn passed(&self) -> u64 {
+        if self.is_looking_ahead() { self.message.body } else { self.at }
+    }
+
+    /// Whether it wants to see where Content-Length leads, before it looks at the body.
+    pub(super) fn is_looking_ahead(&self) -> bool {
+        self.state == State::Landing
+    }
+
+    /// Whether the first message of the file is still to come: then it is the next that is found.
+    pub(super) fn is_before_first(&self) -> bool {
+        !self.is_behind_first
+    }
+
+    /// The message that is being read, as far as it is known: places that are not are 0.
+    pub(super) fn begun(&self) -> Option<&Message> {
+        self.message_start().map(|_| &self.message)
     }
 
     /// Where the message begins that is being read.
@@ -458,6 +478,7 @@ impl Scanner {
         (message.end, message.next) = (end, next);
         message.body = if message.body == 0 { end } else { message.body.min(end) };
         found(*message);
+        self.is_behind_first = true;
         if view.is_all && next == view.end() {
             self.state = State::Done;
         } else {
