@@ -55,6 +55,16 @@ def add_user(data, user=USER, password=PASSWORD):
     tool(data, "user", "add", user, "--password-stdin", stdin=password.encode() + b"\n")
 
 
+def add_mbox_user(data, folder, user=USER, password=PASSWORD):
+    """A user whose mail is in mbox files below `folder`; gives the file of INBOX and the directory of the others."""
+    place = pathlib.Path(folder) / user
+    place.mkdir(parents=True, exist_ok=True)
+    inbox, root = place / "inbox", place / "mail"
+    tool(data, "user", "add", user, "--password-stdin", "--format", "mbox", "--inbox", inbox, "--mail-root", root,
+         stdin=password.encode() + b"\n")
+    return inbox, root
+
+
 class Server:
     """A `mailyard serve` process."""
 

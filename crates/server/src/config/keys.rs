@@ -269,7 +269,7 @@ config! {
         idle_seconds: u32 = 30, in 1..=86_400;
         /// Blanks that are left behind the fields of a message when they are written for the first time, octets: later flags and
         /// keywords then find room in place, and no byte of another message has to move. At start.
-        padding_bytes: u32 = 24, in 0..=1000;
+        padding_bytes: u32 = 32, in 0..=1000;
         /// Threads that read one file when it is opened for the first time. At start.
         scan_jobs: u32 = 1, in 1..=64;
     }

@@ -9,6 +9,6 @@ mod parse;
 mod setting;
 mod write;
 
-pub use keys::{Config, LogFormat, LogSection, MailFormat, PlainTextLogin, TlsSection};
+pub use keys::{Config, FormatSection, LogFormat, LogSection, MailFormat, MboxSection, PlainTextLogin, TlsSection};
 pub use parse::load;
 pub use write::{reference, sample};
