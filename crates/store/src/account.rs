@@ -271,6 +271,14 @@ impl Account {
         }
     }
 
+    /// Ends all work on the account; for the store, when nobody uses it any more.
+    pub(crate) fn close(&self) -> Result<()> {
+        if let Some(files) = self.inner.mbox() {
+            files.close();
+        }
+        self.inner.log.close()
+    }
+
     /// A mailbox in numbers.
     pub fn status(&self, id: MailboxId) -> Result<Status> {
         let state = self.inner.state();

@@ -242,9 +242,12 @@ impl Store {
             // What was queued without anybody waiting (\Recent) becomes durable here.
             let log = account.inner.log();
             let result = log.flush().and_then(|()| log.maintain(Budget { bytes: self.options.maintain_step_bytes }));
+            let files = account.inner.mbox().map_or(Ok(()), |files| files.maintain());
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());
-            let report = result.map_err(|error| error.context(format!("maintaining account {name}")))?;
+            let report = result
+                .and_then(|report| files.map(|()| report))
+                .map_err(|error| error.context(format!("maintaining account {name}")))?;
             if report.is_more {
                 return Ok(true);
             }
@@ -262,7 +265,7 @@ impl Store {
             return Err(Error::new(ErrorKind::InUse, format!("account {name} is in use")));
         }
         if let Some(open) = open.take() {
-            open.account.inner.log().close()?;
+            open.account.close()?;
         }
         let result = work(&self.dir_of(name));
         lock(&self.slots).remove(name);
@@ -326,7 +329,7 @@ impl Store {
         let idle = now.saturating_sub(account.used_at) >= Duration::from_secs(self.options.account_idle_seconds);
         if idle || failed {
             // What could not be written was never acknowledged; the next opening recovers.
-            let _ = account.account.inner.log().close();
+            let _ = account.account.close();
             *open = None;
             lock(&self.slots).remove(name);
         }
@@ -338,7 +341,7 @@ impl Drop for Store {
     fn drop(&mut self) {
         for slot in lock(&self.slots).values() {
             if let Some(open) = lock(&slot.open).take().filter(|open| !open.is_in_use()) {
-                let _ = open.account.inner.log().close();
+                let _ = open.account.close();
             }
         }
     }

@@ -203,6 +203,15 @@ impl ForeignTable {
         all.filter(|(_, _, entries)| *entries > 0)
     }
 
+    /// Those with ids of `first..end`.
+    pub(crate) fn range(&self, first: u64, end: u64) -> impl Iterator<Item = (EmailId, ForeignMessage)> {
+        let from = self.blocks.partition_point(|block| block.id(block.len() - 1) < first);
+        let blocks = self.blocks.iter().skip(from).take_while(move |block| block.first < end);
+        let rows = blocks.flat_map(|block| (0..block.len()).map(move |row| (block, row)));
+        let all = rows.map(|(block, row)| (EmailId(block.id(row)), block.message(row)));
+        all.filter(move |(id, _)| (first..end).contains(&id.0))
+    }
+
     /// How many there are with ids of `first..end`.
     pub(crate) fn count(&self, first: u64, end: u64) -> u64 {
         let from = self.blocks.partition_point(|block| block.id(block.len() - 1) < first);

@@ -4,4 +4,5 @@
 extern crate mailyard_store as store;
 
 mod basics;
+mod both_ways;
 mod support;

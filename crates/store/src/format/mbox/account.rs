@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use index::{Log, State};
-use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
+use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result};
 use platform::{Env, WatchGuard};
 
 use super::lock::{LockPolicy, Locker};
@@ -148,6 +149,8 @@ pub(crate) struct FileBox {
     pub(super) is_fresh: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
+    /// It was looked what was left to do from before.
+    pub(super) is_audited: AtomicBool,
     pub(super) watch: OnceLock<Option<WatchGuard>>,
 }
 
@@ -156,6 +159,10 @@ pub(crate) struct FileBox {
 pub(super) struct Turn {
     /// An interrupted write was looked for, and the map on the disk.
     pub(super) is_open: bool,
+    /// The file has a marker that its fields count for nothing, until a new map is made.
+    pub(super) is_unsettled: bool,
+    /// The modseqs of the mailbox and of what is pending when they were last looked at, and since when they are so.
+    pub(super) calm: Option<([ModSeq; 2], Duration)>,
     /// Digests of messages of the log that had to be looked for in the file.
     pub(super) digests: HashMap<EmailId, u64>,
 }
@@ -216,6 +223,7 @@ impl MboxAccount {
             reader: Mutex::default(),
             is_fresh: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
+            is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),
         });
         Ok(Arc::clone(lock(&self.boxes).entry(id).or_insert(new)))

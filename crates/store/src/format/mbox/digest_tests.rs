@@ -31,7 +31,7 @@ fn canonical(content: &[u8], form: Form) -> (Vec<u8>, Vec<u8>, usize) {
 }
 
 fn of(content: &[u8], form: Form) -> Measured {
-    measure(content, mime::header_len(content), form, true, true)
+    WholeMeasure::default().measure(content, mime::header_len(content), form, true, true)
 }
 
 fn in_pieces(content: &[u8], form: Form, piece: usize) -> Measured {
@@ -82,6 +82,8 @@ fn fields_beyond_the_limit_are_hidden_but_not_read() {
     let measured = of(long.as_bytes(), UNQUOTE);
     assert_eq!((measured.octets, measured.header_octets, measured.meta.uid), (5, 2, None));
     assert_eq!(measured, in_pieces(long.as_bytes(), UNQUOTE, 1000));
+    let crlf = long.replace('\n', "\r\n").replace("a ", "a\r\n ");
+    assert_eq!(of(crlf.as_bytes(), UNQUOTE), in_pieces(crlf.as_bytes(), UNQUOTE, 1000));
     let filler = format!("X-Mailyard-Filler: {}\nX-UID: 7\n\nx\n", "a ".repeat(FIELD_BYTES_MAX / 2));
     let measured = of(filler.as_bytes(), UNQUOTE);
     assert_eq!((measured.octets, measured.meta.uid), (5, Some(7)));

@@ -59,11 +59,11 @@ impl Foreign for ForeignSlot {
 }
 
 /// One reading of a message at its place.
-type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + 'r;
+pub(super) type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + 'r;
 
 impl MboxAccount {
     /// Lets `read` read the message wherever it is, again after each change of the file.
-    fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
+    pub(super) fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
         for _ in 0..CHANGES_MAX {
             match self.read_once(id, read)? {
                 Looked::Done => return Ok(()),

@@ -15,7 +15,7 @@ use std::ops::Range;
 use model::{DateTime, Error, ErrorKind, Result};
 use platform::File;
 
-use super::digest::{Measure, Measured, measure};
+use super::digest::{Measure, Measured, WholeMeasure};
 use super::from_line::{LINE_BYTES_MAX, parse_from_line};
 use super::place::Found;
 use super::scan::{Ended, LOOK_BACK_BYTES, Message, PIECE_BYTES_MIN, Scanner, Settled, Step};
@@ -24,6 +24,8 @@ use super::scan::{Ended, LOOK_BACK_BYTES, Message, PIECE_BYTES_MIN, Scanner, Set
 const PIECE_BYTES: usize = 256 << 10;
 /// The most octets that are kept of a message that is not complete.
 pub const WINDOW_BYTES_MAX: usize = 4 << 20;
+/// Octets that are read at a time behind the place where the scanner is to stop: what is left is the rest of one message.
+const REST_BYTES: usize = 16 << 10;
 /// What [`Scanner::passed`] says may be so many octets behind the end of a message's content: line ends that belong to the mbox.
 const LAG_BYTES: u64 = 8;
 
@@ -48,13 +50,15 @@ pub fn intake_in_pieces(
     }
     let piece_bytes = piece_bytes.max(PIECE_BYTES_MIN);
     let start = needed_from(&scanner).min(len);
-    let window = Window { file, len, piece_bytes, bytes: Vec::new(), filled: 0, start, last_cr: None };
+    let stops_at = scanner.stops_at();
+    let window = Window { file, len, stops_at, piece_bytes, bytes: Vec::new(), filled: 0, start, last_cr: None };
     let mut intake = Intake {
         window,
         window_bytes_max: window_bytes_max.max(piece_bytes) as u64,
         is_first: scanner.is_before_first(),
         scanner,
         passing: None,
+        measure: WholeMeasure::default(),
         settled: None,
         messages: 0,
     };
@@ -68,6 +72,8 @@ struct Intake<'a> {
     scanner: Scanner,
     /// The message that is too large for the window, if one is.
     passing: Option<Passing>,
+    /// For the others.
+    measure: WholeMeasure,
     /// See [`Ended::settled`]; once it is there the scanner is told where the file ends.
     settled: Option<Settled>,
     /// How many were given.
@@ -97,7 +103,7 @@ impl Intake<'_> {
 
     /// Lets the scanner look at the window.
     fn advance(&mut self, take: &mut dyn FnMut(Found) -> Result<()>) -> Result<Step> {
-        let Intake { window, scanner, passing, settled, messages, is_first, .. } = self;
+        let Intake { window, scanner, passing, measure, settled, messages, is_first, .. } = self;
         let is_all = window.is_last() && settled.is_some();
         let mut error = None;
         let step = scanner.advance(window.filled(), window.start, is_all, &mut |message| {
@@ -108,7 +114,7 @@ impl Intake<'_> {
             let is_first = std::mem::take(is_first);
             let found = match passing.take() {
                 Some(passing) => passing.found(window, message, is_first),
-                None => window.found(message, is_first),
+                None => window.found(measure, message, is_first),
             };
             error = take(found).err();
         });
@@ -181,6 +187,8 @@ struct Window<'a> {
     file: &'a dyn File,
     /// Octets of the file when the reading began.
     len: u64,
+    /// See [`Scanner::until`].
+    stops_at: u64,
     piece_bytes: usize,
     bytes: Vec<u8>,
     /// How many of `bytes` are of the file.
@@ -217,7 +225,11 @@ impl Window<'_> {
         self.start += drop as u64;
         self.filled -= drop;
         let rest = usize::try_from(self.len - self.end()).unwrap_or(usize::MAX);
-        let count = self.piece_bytes.max(self.filled).min(rest);
+        let piece_bytes = match self.stops_at.saturating_sub(self.end()) {
+            0 => self.piece_bytes.min(REST_BYTES),
+            before => usize::try_from(before).unwrap_or(usize::MAX).min(self.piece_bytes),
+        };
+        let count = piece_bytes.max(PIECE_BYTES_MIN).max(self.filled).min(rest);
         let end = self.filled + count;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
@@ -233,10 +245,10 @@ impl Window<'_> {
     }
 
     /// Of a message that is in the window.
-    fn found(&self, message: Message, is_first: bool) -> Found {
+    fn found(&self, measure: &mut WholeMeasure, message: Message, is_first: bool) -> Found {
         let header_len = usize::try_from(message.body - message.header).unwrap_or(usize::MAX);
         let has_cr = self.last_cr.is_some_and(|cr| cr >= message.header);
-        let measured = measure(self.get(message.content()), header_len, message.form(), has_cr, is_first);
+        let measured = measure.measure(self.get(message.content()), header_len, message.form(), has_cr, is_first);
         found(message, measured, date(self.get(message.start..message.header)))
     }
 }

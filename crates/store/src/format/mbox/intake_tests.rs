@@ -10,6 +10,8 @@ use proptest::strategy::Strategy;
 use super::*;
 use crate::format::mbox::digest::DigestOfServed;
 use crate::format::mbox::fields::served_header;
+use crate::format::mbox::intake_parallel::intake_in_parts;
+use crate::format::mbox::place::{FileFlags, Meta};
 use crate::format::mbox::scan::Table;
 use crate::format::served::Normaliser;
 
@@ -68,6 +70,53 @@ fn what_is_found() {
     assert_eq!((first.meta.uid, first.meta.keywords.len()), (Some(7), 1));
     assert_eq!((second.octets, second.header_octets, second.date), (15, 14, None));
     assert_eq!((second.meta.uid, second.meta.base.as_ref()), (Some(8), None));
+}
+
+/// As Dovecot 2.3 leaves a file: what it saved (Content-Length does not count the empty line), what it added to a message of others, and what it
+/// does not write but keeps.
+#[test]
+fn a_file_of_dovecot() {
+    let text = "From a@b Thu Aug 22 12:36:23 2002\nX-IMAPbase: 1000000000 0000000022 first $Label1 foo\nSubject: one\nX-UID: 4\nStatus: R\n\
+         X-Status: F\nStatus: RO\nX-Status: AF\nX-Keywords: first $Label1 foo                       \n\nbody one\n\n\
+         From a@b Thu Aug 22 12:36:25 2002\nSubject: three\nX-UID: 12\nStatus: xRO\nContent-Length: 11\nX-Status: A\n\
+         X-Keywords: $Label1 foo                  \n\nbody three\n\n\
+         From nobody@host  Sun Nov 22 04:23:42 2026\nSubject: s\nX-UID: 22\nStatus: \nX-Keywords:                          \n\
+         Content-Length: 4\n\nnew\n\n";
+    let found = all(text.as_bytes());
+    let shown = |found: &Found| {
+        let Meta { flags, keywords, uid, .. } = &found.meta;
+        let keywords: Vec<&str> = keywords.iter().map(model::Keyword::as_str).collect();
+        (*uid, *flags, keywords.join(" "), found.octets, found.digest)
+    };
+    let flags = |list: &[FileFlags]| list.iter().copied().fold(FileFlags::default(), FileFlags::with);
+    let (seen, old, answered, flagged) = (FileFlags::SEEN, FileFlags::OLD, FileFlags::ANSWERED, FileFlags::FLAGGED);
+    let digest = |text: &str| digest_of_served(text.replace('\n', "\r\n").as_bytes());
+    let expected = [
+        (4, flags(&[seen, old, answered, flagged]), "first $Label1 foo", "Subject: one\n\nbody one\n"),
+        (12, flags(&[seen, old, answered, FileFlags::COMPLETE]), "$Label1 foo", "Subject: three\n\nbody three\n"),
+        (22, FileFlags::default(), "", "Subject: s\n\nnew\n"),
+    ];
+    for (found, (uid, flags, keywords, text)) in found.iter().zip(expected) {
+        let octets = text.replace('\n', "\r\n").len() as u64;
+        assert_eq!(shown(found), (Some(uid), flags, keywords.to_owned(), octets, digest(text)));
+    }
+    let base = found[0].meta.base.as_ref().unwrap();
+    assert_eq!((found.len(), base.uid_validity, base.last_uid, base.keywords.len()), (3, 1_000_000_000, 22, 3));
+}
+
+/// What c-client puts first, with a subject of its own or without.
+#[test]
+fn the_pseudo_message_is_the_first_of_the_file() {
+    let pseudo = "From MAILER-DAEMON Fri Feb 18 17:04:00 2005\nDate: 18 Feb 2005 17:04:00 +0000\nFrom: Mail System Internal Data <MAILER-DAEMON@a>\n\
+         Subject: DON'T DELETE THIS MESSAGE -- FOLDER INTERNAL DATA\nX-IMAP: 1108746240 0000000002 kw1 kw2\nStatus: RO\n\nThis text is \
+         part of the internal format\n\n";
+    let found = all(format!("{pseudo}{pseudo}").as_bytes());
+    assert_eq!(found.iter().map(|found| found.meta.is_pseudo).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(found[0].meta.base.as_ref().map(|base| base.keywords.len()), Some(2));
+    // Going on with a file behind its first message.
+    let file = file(format!("{pseudo}{pseudo}").as_bytes());
+    let (found, _) = collect(&*file, Scanner::new(pseudo.len() as u64), 0, 0);
+    assert!(found.len() == 1 && !found[0].meta.is_pseudo);
 }
 
 #[test]
@@ -142,8 +191,21 @@ fn larger_than_the_window() {
     }
     for (piece, window) in [(0, 0), (0, window), (PIECE_BYTES_MIN + 77, window), (window, window)] {
         let (pieces, _) = collect(&*file(text.as_bytes()), Scanner::new(0), piece, window);
-        assert_eq!(format!("{pieces:?}"), format!("{whole:?}"), "{piece} {window}");
+        assert_eq!(pieces, whole, "{piece} {window}");
     }
+}
+
+#[test]
+fn threads_stop_when_the_taker_fails_or_the_file_is_no_mbox() {
+    let text = format!("{LINE}A: b\n\nx\n\n").repeat(500);
+    let mut count = 0;
+    let result = intake_in_parts(&*file(text.as_bytes()), 3, 100, &mut |_| {
+        count += 1;
+        if count < 300 { Ok(()) } else { Err(Error::new(ErrorKind::Invalid, "enough")) }
+    });
+    assert_eq!((result.unwrap_err().kind(), count), (ErrorKind::Invalid, 300));
+    let no_mbox = intake_in_parts(&*file(text.replace("From", "To").as_bytes()), 3, 100, &mut |_| Ok(()));
+    assert_eq!(no_mbox.unwrap().step, Step::NotMbox);
 }
 
 #[test]
@@ -213,8 +275,27 @@ proptest::proptest! {
             proptest::prop_assert!(n == 0 || found.meta.base.is_none());
         }
         let (pieces, ended) = collect(&*file(&bytes), Scanner::new(0), PIECE_BYTES_MIN + piece, PIECE_BYTES_MIN + window);
-        proptest::prop_assert_eq!(format!("{:?}", pieces), format!("{:?}", whole));
+        proptest::prop_assert_eq!(pieces, whole);
         proptest::prop_assert_eq!(ended.file_bytes, bytes.len() as u64);
+    }
+
+    #[test]
+    fn parts_do_not_matter(bytes in anything(), jobs in 2usize..4, part in 1u64..30_000) {
+        let (whole, ended) = collect(&*file(&bytes), Scanner::new(0), PIECE_BYTES, WINDOW_BYTES_MAX);
+        let mut found = Vec::new();
+        let in_parts = intake_in_parts(&*file(&bytes), jobs, part, &mut |message| {
+            found.push(message);
+            Ok(())
+        }).unwrap();
+        proptest::prop_assert_eq!(&found, &whole);
+        proptest::prop_assert_eq!((in_parts.step, in_parts.file_bytes), (ended.step, ended.file_bytes));
+        // What is said to be settled is, whatever follows.
+        if let Some(Settled { scanner, messages }) = in_parts.settled.filter(|_| ended.step == Step::Done) {
+            let grown = [&bytes[..], b"\n", LINE.as_bytes(), b"A: b\n\nmore\n"].concat();
+            found.truncate(messages);
+            found.append(&mut collect(&*file(&grown), scanner, PIECE_BYTES, WINDOW_BYTES_MAX).0);
+            proptest::prop_assert_eq!(found, all(&grown));
+        }
     }
 
     /// A file that grows is read as one that was always there.
@@ -238,6 +319,6 @@ proptest::proptest! {
                 }
             };
         }
-        proptest::prop_assert_eq!(format!("{:?}", known), format!("{:?}", all(&bytes)));
+        proptest::prop_assert_eq!(known, all(&bytes));
     }
 }

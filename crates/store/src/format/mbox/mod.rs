@@ -5,7 +5,9 @@
 //! - [`scan`]: where messages begin, where their headers and bodies are, how they are quoted, what is wrong with them.
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
-//! - [`fields`]: hiding these fields.
+//! - [`values`]: what these fields say; [`fields`]: hiding them.
+//! - [`digest`]: what says which message a message is, and its sizes as served.
+//! - [`intake`]: one reading of a file for all of this; [`intake_parallel`]: by several threads.
 //! - [`place`]: what is known of a message in a file.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
@@ -16,7 +18,9 @@
 //!
 //! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file.
 //! - `sync`: from the file into the log; `project`: from the log into the file.
+//! - `idle`: what nobody waits for.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
+//! - [`write`]: bringing a file up to date with the log.
 
 pub mod account;
 pub mod digest;
@@ -24,7 +28,9 @@ pub mod fields;
 pub(crate) mod foreign;
 pub mod from_line;
 pub mod identity;
+mod idle;
 pub mod intake;
+pub mod intake_parallel;
 pub mod lock;
 pub mod map;
 pub mod meta;
@@ -32,9 +38,11 @@ mod names;
 pub mod place;
 mod project;
 pub mod rewrite;
+mod rows;
 pub mod scan;
 pub mod serve;
 mod sync;
 mod tree;
 pub mod values;
 mod watch;
+pub mod write;

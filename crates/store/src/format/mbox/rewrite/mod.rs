@@ -126,11 +126,31 @@ impl Rewrite {
         self.plan.old_position()
     }
 
+    /// Gives the plan up.
+    pub fn abandon(self) -> Result<()> {
+        journal::remove(&*self.disk, &self.journal_path).map(drop)
+    }
+
     /// Keeps the rest of the old file, makes the plan durable, and carries it out; gives the new length. When it fails before anything
     /// moved the file is the old one ([`ErrorKind::DiskFull`]); later, [`recover`] has to finish it.
-    pub fn run(mut self) -> Result<u64> {
-        let Some(journal) = self.settle()? else {
+    pub fn run(self) -> Result<u64> {
+        self.run_after(&mut || Ok(()), false)
+    }
+
+    /// [`Rewrite::run`], but `hand_over` is called before anything moves: at a time when nothing keeps the change from being carried out any more,
+    /// by [`recover`] if not by this. See [`is_begun`].
+    pub fn run_in_place_of(self, hand_over: &mut dyn FnMut() -> Result<()>) -> Result<u64> {
+        self.run_after(hand_over, true)
+    }
+
+    fn run_after(mut self, hand_over: &mut dyn FnMut() -> Result<()>, begins: bool) -> Result<u64> {
+        let settled = self.settle();
+        if settled.as_ref().is_err_and(|error| error.kind() == ErrorKind::DiskFull) {
             journal::remove(&*self.disk, &self.journal_path)?;
+        }
+        let Some(mut journal) = settled? else {
+            journal::remove(&*self.disk, &self.journal_path)?;
+            hand_over()?;
             return Ok(self.old_len);
         };
         let new_len = journal.header.new_len;
@@ -143,6 +163,10 @@ impl Rewrite {
             }
             return Err(error.context("the mailbox file cannot grow"));
         }
+        if begins {
+            journal.begin()?;
+        }
+        hand_over()?;
         run::finish(journal, &*self.file, &self.limits)?;
         journal::remove(&*self.disk, &self.journal_path)?;
         Ok(new_len)
@@ -171,8 +195,36 @@ fn make_room(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
     Ok(())
 }
 
-/// Brings a rewrite that was interrupted to its end, or undoes it. What others appended to the file meanwhile stays behind the rest.
-pub fn recover(disk: &Arc<dyn Disk>, target: &Path, journal_path: &Path, limits: Limits) -> Result<Recovered> {
+/// Whether there is anything for [`recover`] to do.
+pub fn is_pending(disk: &dyn Disk, journal_path: &Path) -> Result<bool> {
+    let paths = [journal_path.to_owned(), journal::other_path(journal_path)];
+    for path in paths.iter().flat_map(|path| [path.clone(), journal::new_bytes_path(path)]) {
+        if disk.exists(&path)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a rewrite is under way that [`recover`] will bring to its end, and not undo.
+pub fn is_begun(disk: &Arc<dyn Disk>, journal_path: &Path) -> Result<bool> {
+    for path in [journal_path.to_owned(), journal::other_path(journal_path)] {
+        if Journal::open(disk, &path)?.is_some_and(|journal| journal.has_begun()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Brings a rewrite that was interrupted to its end, or undoes it. What others appended to the file meanwhile stays behind the rest. `file` is the
+/// target, when it is open (and locked) already.
+pub fn recover(
+    disk: &Arc<dyn Disk>,
+    target: &Path,
+    file: Option<&Arc<dyn File>>,
+    journal_path: &Path,
+    limits: Limits,
+) -> Result<Recovered> {
     // A recovery may itself be a rewrite, with the other journal; the younger one knows more.
     let paths = [journal_path.to_owned(), journal::other_path(journal_path)];
     let mut newest: Option<(Journal, &Path)> = None;
@@ -192,7 +244,10 @@ pub fn recover(disk: &Arc<dyn Disk>, target: &Path, journal_path: &Path, limits:
     let inode = journal.header.inode;
     let recovery = match disk.metadata(target) {
         Ok(metadata) if metadata.inode == inode => {
-            let file = disk.open(target, platform::OpenMode::ReadWrite)?;
+            let file = match file {
+                Some(file) => Arc::clone(file),
+                None => disk.open(target, platform::OpenMode::ReadWrite)?,
+            };
             Recovery { disk, target, file, path, journal_path, limits }
         }
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),

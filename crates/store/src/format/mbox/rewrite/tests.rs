@@ -103,7 +103,7 @@ fn rewrite(disk: &SimDisk, steps: &[Step], limits: Limits) -> model::Result<u64>
 
 fn recovered(disk: &SimDisk, limits: Limits) -> model::Result<Recovered> {
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
-    recover(&shared, Path::new(TARGET), Path::new(JOURNAL), limits)
+    recover(&shared, Path::new(TARGET), None, Path::new(JOURNAL), limits)
 }
 
 fn content(disk: &SimDisk) -> Vec<u8> {

@@ -185,6 +185,11 @@ impl Scanner {
         self.state == State::Landing
     }
 
+    /// What was given to [`Scanner::until`].
+    pub(super) fn stops_at(&self) -> u64 {
+        self.until
+    }
+
     /// Whether the first message of the file is still to come: then it is the next that is found.
     pub(super) fn is_before_first(&self) -> bool {
         !self.is_behind_first

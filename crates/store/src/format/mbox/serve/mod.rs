@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - Nothing is given to a caller before the file was seen to be in that state after it was read: then nobody wrote to it before either.
-//! - At most [`SLOTS_MAX`] slots are kept, each of at most about 700 KiB; no lock is held while something is read or given.
+//! - At most [`SLOTS_MAX`] slots are kept, each of at most 900 KiB; no lock is held while something is read or given.
 
 mod large;
 #[cfg(test)]
@@ -23,7 +23,7 @@ use platform::File;
 
 use self::large::Cursor;
 use self::window::Window;
-use super::digest::measure;
+use super::digest::WholeMeasure;
 use super::fields::served_header;
 use super::from_line::PREFIX;
 use super::identity::Identity;
@@ -89,6 +89,7 @@ struct Slot {
     /// A small message as it is served, its header first, and where it begins in the file.
     small: Vec<u8>,
     small_at: Option<u64>,
+    measure: WholeMeasure,
     large: Option<Cursor>,
 }
 
@@ -260,7 +261,7 @@ impl Slot {
         // That of the served octets, from those of the file: mostly without copying any.
         let header_len = (place.body - place.header) as usize;
         let content = raw.get((place.header - place.start) as usize..).unwrap_or_default();
-        if measure(content, header_len, place.form, true, false).digest != message.digest {
+        if self.measure.measure(content, header_len, place.form, true, false).digest != message.digest {
             return Err(damaged(place).into());
         }
         self.small_at = Some(place.start);

@@ -39,7 +39,7 @@ fn expected(file: &[u8], found: &Message) -> Expected {
         keywords: 0,
     };
     let content = &file[header as usize..end as usize];
-    let measured = measure(content, (body - header) as usize, form, true, false);
+    let measured = WholeMeasure::default().measure(content, (body - header) as usize, form, true, false);
     let mut octets = Vec::new();
     served_header(&content[..(body - header) as usize], form, &mut octets);
     let mut normaliser = Normaliser::new(form);

@@ -31,15 +31,3 @@ pub(in crate::format::mbox) fn keyword_names(flags: Flags, table: &KeywordTable)
     names.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
     names
 }
-
-/// A short hash over keywords in the order of their names, as [`super::super::place::Place::keywords`] has it; 0 without keywords.
-pub(in crate::format::mbox) fn keywords_hash<'k>(keywords: impl IntoIterator<Item = &'k Keyword>) -> u8 {
-    let mut names: Vec<String> = keywords.into_iter().map(|keyword| keyword.as_str().to_ascii_lowercase()).collect();
-    if names.is_empty() {
-        return 0;
-    }
-    names.sort_unstable();
-    names.dedup();
-    // Any but the 0 that says that there are none.
-    (crc32c::crc32c(names.join(" ").as_bytes()) % 255) as u8 + 1
-}

@@ -19,13 +19,12 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use index::{Mailbox, State, Ticket, Transaction};
+use index::{Mailbox, Row, State, Ticket, Transaction};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result, UidSet};
 use platform::{File, parent_of};
 
 use self::arrivals::Arrival;
 use self::deltas::{Delta, Deltas};
-use self::flags::keywords_hash;
 use self::lineup::Lineup;
 use super::account::{FileBox, MboxAccount, Patience, Turn};
 use super::digest::DigestOfServed;
@@ -35,6 +34,7 @@ use super::lock::{Access, MailboxLock};
 use super::map::{Facts, Map, MapBuilder};
 use super::place::{Found, ImapBase, Place};
 use super::scan::{MessageFlags, Scanner, Step, not_an_mbox};
+use super::write::{Unsettled, keywords_hash};
 
 /// Messages that are new to the log and go into one transaction at most.
 const ARRIVALS_MAX: usize = 10_000;
@@ -80,7 +80,7 @@ impl MboxAccount {
     /// See [`MboxAccount::refresh`].
     pub(super) fn sync(&self, file_box: &FileBox, turn: &mut Turn, patience: Patience) -> Result<()> {
         let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
-        self.open_box(file_box, turn, patience)?;
+        self.open_box(file_box, turn)?;
         if self.is_unchanged(file_box)? {
             return Ok(());
         }
@@ -96,14 +96,12 @@ impl MboxAccount {
     }
 
     /// Finishes what was interrupted in the file, and takes up its map.
-    pub(super) fn open_box(&self, file_box: &FileBox, turn: &mut Turn, patience: Patience) -> Result<()> {
-        if turn.is_open {
-            return Ok(());
-        }
-        let is_trusted = self.recover(file_box, patience)?;
+    pub(super) fn open_box(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
+        let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
+        let is_trusted = self.recover(file_box, &path)?;
         let map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
         file_box.set_map(map.map(Arc::new));
-        turn.is_open = true;
+        (turn.is_open, turn.is_unsettled) = (true, !is_trusted);
         Ok(())
     }
 
@@ -155,7 +153,12 @@ impl MboxAccount {
             let settled = grown.unwrap_or(0) + ended.settled.map_or(0, |settled| settled.messages);
             let tail = tail_digest(&**file, identity.len)?;
             file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
-            return reading.finish(identity, tail, settled);
+            reading.finish(identity, tail, settled)?;
+            if mem::take(&mut turn.is_unsettled) {
+                // Whatever the fields say is remembered now.
+                Unsettled::of(&self.env.disk, &self.files_dir(), file_box.id).settle()?;
+            }
+            return Ok(());
         }
         Err(Error::new(ErrorKind::InUse, "somebody changes the mailbox file again and again without a lock"))
     }
@@ -260,7 +263,8 @@ impl<'a> Reading<'a> {
             expected.extend(places.map(|place| place.email_id.unwrap_or(NONE)));
         }
         let old_places = expected.len();
-        expected.extend(unplaced(mailbox, pending.map(|pending| &**pending), old));
+        let unplaced = unplaced(mailbox, pending.map(|pending| &**pending), old);
+        expected.extend(unplaced.iter().map(|row| row.email_id));
         let target = match (old, grown) {
             (Some(map), Some(settled)) => {
                 let mut map = map.clone();
@@ -492,14 +496,12 @@ fn place_of(found: &Found) -> Place {
     }
 }
 
-/// The messages of entries that have no place in the map, those of the mailbox itself first.
+/// The entries that have no place in the map, those of the mailbox itself first.
 ///
 /// Every place has an entry, and every entry up to `written` a place, so that mostly a count tells that there are none.
-pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option<&Map>) -> Vec<EmailId> {
+pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option<&Map>) -> Vec<Row> {
     let all = || [Some(mailbox), pending].into_iter().flatten();
-    let Some(map) = map else {
-        return all().flat_map(|mailbox| mailbox.all_rows().map(|(_, row)| row.email_id)).collect();
-    };
+    let Some(map) = map else { return all().flat_map(|mailbox| mailbox.all_rows().map(|(_, row)| row)).collect() };
     let entries: usize = all().map(|mailbox| mailbox.exists() as usize).sum();
     let has_pseudo = map.place(0).is_some_and(|place| place.email_id.is_none());
     let places = map.len() - usize::from(has_pseudo);
@@ -507,16 +509,16 @@ pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option
         return Vec::new();
     }
     let since = map.facts().written;
-    let newer = all().flat_map(|mailbox| mailbox.changed_since(since).map(|(_, row)| row.email_id));
-    let found: Vec<EmailId> = newer.filter(|id| map.find(*id).next().is_none()).collect();
+    let newer = all().flat_map(|mailbox| mailbox.changed_since(since).map(|(_, row)| row));
+    let found: Vec<Row> = newer.filter(|row| map.find(row.email_id).next().is_none()).collect();
     if entries.checked_sub(places) == Some(found.len()) {
         return found;
     }
     // Some message is there more than once: counted one by one.
     let mut known: HashMap<EmailId, u32> = HashMap::new();
     map.places().filter_map(|place| place.email_id).for_each(|id| *known.entry(id).or_default() += 1);
-    let rows = all().flat_map(|mailbox| mailbox.all_rows().map(|(_, row)| row.email_id));
-    rows.filter(|id| match known.get_mut(id) {
+    let rows = all().flat_map(|mailbox| mailbox.all_rows().map(|(_, row)| row));
+    rows.filter(|row| match known.get_mut(&row.email_id) {
         Some(count) if *count > 0 => {
             *count -= 1;
             false

@@ -1,0 +1,469 @@
+//! The pass over the messages of a file: what happens to each, and where it comes to stand.
+//!
+//! While nothing has moved ([`Pass::shift`] is 0) a message that stays costs nothing, and values change in place at once. Everything else is
+//! planned as a [`Rewrite`] and happens when the pass is over; octets that stay where they are, are not in its plan.
+
+use std::sync::Arc;
+
+use model::{Error, ErrorKind, Result};
+use platform::{File, SECTOR_BYTES};
+
+use super::append::Appender;
+use super::fields::{Change, Content, Header, Style};
+use super::files::{Files, Unsettled};
+use super::head::{NewHead, Situation, is_dated, new_head};
+use super::{Fate, Outgoing, Settings, Target, Wanted, Written, record};
+use crate::format::mbox::from_line::PREFIX;
+use crate::format::mbox::place::{ImapBase, Place};
+use crate::format::mbox::rewrite::Rewrite;
+
+/// When what would have to move is so many times what goes, that becomes filler. It is written twice, with the header behind it (journal and
+/// file), and takes space until it is used; 2 to 4 times would break even in octets, the rest pays for the space.
+const FILL_RATIO: u64 = 16;
+/// No more of a file than one part in so many is filler.
+const FILLER_PART: u64 = 8;
+
+/// See the module.
+pub(super) struct Pass<'p> {
+    target: Target<'p>,
+    settings: &'p Settings,
+    base: &'p ImapBase,
+    placed: &'p mut dyn FnMut(Place) -> Result<()>,
+    file: Arc<dyn File>,
+    files: Files,
+    file_bytes: u64,
+    unsettled: Unsettled,
+    is_marked: bool,
+    rewrite: Option<Rewrite>,
+    /// How far messages move to the front from here on; negative: to the back.
+    shift: i64,
+    /// Where the messages that go now begin, in the old file.
+    gap: Option<u64>,
+    /// Where the next message must begin.
+    at: u64,
+    removed_bytes: u64,
+    /// Filler that the file had, as far as is known.
+    filler_before: u64,
+    /// Filler that came, less that which went.
+    filler: i64,
+    /// Old filler is taken out everywhere.
+    is_sweep: bool,
+    /// What is removed becomes filler.
+    fills: Option<bool>,
+    /// The first message that stays, if its header was not looked at.
+    first: Option<Place>,
+    /// The last one so far: not given yet, as its end may change.
+    last: Option<Place>,
+    /// Something was written to the file that was not synced.
+    is_dirty: bool,
+    in_place_bytes: u64,
+    moved_bytes: u64,
+    removed: u64,
+    head: Vec<u8>,
+}
+
+impl<'p> Pass<'p> {
+    pub(super) fn new(
+        target: Target<'p>,
+        settings: &'p Settings,
+        base: &'p ImapBase,
+        removed_bytes: u64,
+        placed: &'p mut dyn FnMut(Place) -> Result<()>,
+    ) -> Result<Self> {
+        let file = Arc::clone(target.lock.file());
+        let files = Files::new(target.dir, target.mailbox);
+        let file_bytes = file.len()?;
+        let disk = &target.env.disk;
+        let filler_before = record::load_filler(&**disk, &files.filler)?;
+        let is_too_much = filler_before.saturating_add(removed_bytes) > file_bytes / FILLER_PART;
+        Ok(Pass {
+            unsettled: Unsettled::of(disk, target.dir, target.mailbox),
+            is_marked: false,
+            target,
+            settings,
+            base,
+            placed,
+            file,
+            files,
+            file_bytes,
+            rewrite: None,
+            shift: 0,
+            gap: None,
+            at: 0,
+            removed_bytes,
+            filler_before,
+            filler: 0,
+            is_sweep: is_too_much && filler_before > 0 && removed_bytes > 0,
+            fills: None,
+            first: None,
+            last: None,
+            is_dirty: false,
+            in_place_bytes: 0,
+            moved_bytes: 0,
+            removed: 0,
+            head: Vec::new(),
+        })
+    }
+
+    /// The next message of the file.
+    pub(super) fn place(
+        &mut self,
+        number: usize,
+        place: Place,
+        fate: &mut dyn FnMut(usize, &Place, bool) -> Result<Fate>,
+    ) -> Result<()> {
+        let Place { start, header, body, end, next, .. } = place;
+        let is_in_order = start <= header && header <= body && body <= end && end <= next && next <= self.file_bytes;
+        if !is_in_order || (number > 0 && start != self.at) {
+            return Err(self.wrong_places());
+        }
+        self.at = next;
+        let is_written = self.shift != 0 || self.gap.is_some() || self.is_sweep;
+        let kept = match fate(number, &place, is_written)? {
+            Fate::Remove => return self.remove(&place),
+            Fate::Keep if !is_written => {
+                if self.last.is_none() {
+                    self.first = Some(place);
+                }
+                place
+            }
+            Fate::Keep => self.write_head(place, Content::Kept)?,
+            Fate::Update(wanted) => {
+                let (flags, keywords) = wanted.placed();
+                let kept = self.write_head(place, Content::Wanted(&wanted))?;
+                Place { flags, keywords, ..kept }
+            }
+        };
+        match self.last.replace(kept) {
+            Some(before) => (self.placed)(before),
+            None => Ok(()),
+        }
+    }
+
+    fn remove(&mut self, place: &Place) -> Result<()> {
+        if self.gap.is_none() {
+            let mut begin = [0; PREFIX.len()];
+            self.file.read_exact_at(&mut begin, place.start)?;
+            if begin != PREFIX {
+                return Err(self.wrong_places());
+            }
+            self.gap = Some(place.start);
+        }
+        self.shift += signed(place.next - place.start);
+        self.removed += 1;
+        Ok(())
+    }
+
+    /// Decides and plans what becomes of a message's head, and says where the message comes to stand.
+    fn write_head(&mut self, place: Place, content: Content<'_>) -> Result<Place> {
+        let len = usize::try_from(place.body - place.start).map_err(|_| self.wrong_places())?;
+        let mut head = std::mem::take(&mut self.head);
+        head.resize(len, 0);
+        self.file.read_exact_at(&mut head, place.start)?;
+        let from_line = (place.header - place.start) as usize;
+        let (from_line, bytes) = head.split_at_checked(from_line).unwrap_or((&head, &[]));
+        if !from_line.starts_with(PREFIX) {
+            return Err(self.wrong_places());
+        }
+        let header = Header::new(bytes);
+        let style = self.style(&place, &header, content);
+        let new = match content {
+            Content::Wanted(wanted)
+                if self.shift == 0 && self.update(&place, from_line, &header, wanted, &style)? =>
+            {
+                None
+            }
+            _ => {
+                let situation = self.situation(&place, &header);
+                new_head(from_line, bytes, &header, content, &style, &situation)
+            }
+        };
+        let kept = match new {
+            None => self.pass_on(place)?,
+            Some(new) => {
+                let new_header = new.bytes.get(new.from_line..).unwrap_or_default();
+                self.filler += signed(Header::new(new_header).filler() as u64) - signed(header.filler() as u64);
+                if matches!(content, Content::Wanted(_)) {
+                    self.mark()?;
+                }
+                self.replace(&place, &head, &new)?
+            }
+        };
+        self.head = head;
+        Ok(kept)
+    }
+
+    fn style(&self, place: &Place, header: &Header<'_>, content: Content<'_>) -> Style<'p> {
+        // What the first one said goes with it; the next says it, if programs that read such fields have seen it.
+        let says_base = match content {
+            Content::Wanted(_) => true,
+            Content::Kept => header.has_base() || (self.gap.is_some() && header.has_any()),
+        };
+        Style {
+            is_crlf: place.is_crlf,
+            padding: self.settings.padding_bytes,
+            base: (says_base && self.last.is_none()).then_some(self.base),
+            drop_length: header
+                .content_length()
+                .is_some_and(|length| !header.is_ended() || length != Some(place.end - place.body)),
+        }
+    }
+
+    fn situation(&mut self, place: &Place, header: &Header<'_>) -> Situation {
+        let fills = match self.fills {
+            None if self.shift > 0 => {
+                let removed = self.removed_bytes.max(self.shift.unsigned_abs());
+                let is_little = removed.saturating_mul(FILL_RATIO) < self.file_bytes - place.start;
+                let fills = is_little && self.filler_before.saturating_add(removed) <= self.file_bytes / FILLER_PART;
+                *self.fills.insert(fills)
+            }
+            fills => fills.unwrap_or(false),
+        };
+        Situation {
+            shift: self.shift,
+            fill: fills.then_some(self.settings.filler_bytes_message_max),
+            is_sweep: self.is_sweep,
+            has_new_neighbour: self.gap.is_some_and(|gap| gap > 0),
+            is_bare: header.is_ended() && place.body - place.header <= 2 && place.next == place.body,
+        }
+    }
+
+    /// Changes the fields in place, if there is room and a power cut can do no harm; whether it did.
+    fn update(
+        &mut self,
+        place: &Place,
+        from_line: &[u8],
+        header: &Header<'_>,
+        wanted: &Wanted,
+        style: &Style<'_>,
+    ) -> Result<bool> {
+        if self.gap.is_some() || (self.is_sweep && header.filler() > 0) {
+            return Ok(false);
+        }
+        let patches = match header.in_place(wanted, style) {
+            Some(Change::None) => return Ok(true),
+            Some(Change::Values(values)) => values,
+            Some(Change::Lines(lines)) => {
+                let is_whole = |at: usize, bytes: &[u8]| is_in_sector(place.header + at as u64, bytes.len());
+                let patches: Vec<_> = lines.into_iter().map(|(at, new)| header.trimmed(at, new)).collect();
+                if !is_dated(from_line) || !patches.iter().all(|(at, bytes)| is_whole(*at, bytes)) {
+                    return Ok(false);
+                }
+                patches
+            }
+            None => return Ok(false),
+        };
+        if patches.is_empty() {
+            return Ok(true);
+        }
+        self.mark()?;
+        for (at, bytes) in patches {
+            self.patch(place.header + at as u64, &bytes)?;
+        }
+        Ok(true)
+    }
+
+    fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
+        self.file.write_at(bytes, at)?;
+        self.is_dirty = true;
+        self.in_place_bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn mark(&mut self) -> Result<()> {
+        if !self.is_marked {
+            self.unsettled.mark()?;
+            self.is_marked = true;
+        }
+        Ok(())
+    }
+
+    /// The plan, with what goes right before a message.
+    fn plan(&mut self, to: u64) -> Result<&mut Rewrite> {
+        if self.rewrite.is_none() {
+            let Target { env, path, .. } = self.target;
+            let file = Arc::clone(&self.file);
+            let rewrite = Rewrite::begin(&env.disk, path, file, &self.files.rewrite, self.settings.rewrite)?;
+            self.rewrite = Some(rewrite);
+        }
+        let gap = self.gap.take().unwrap_or(to);
+        let rewrite = self.rewrite.as_mut().ok_or_else(|| Error::new(ErrorKind::Corrupt, "no plan"))?;
+        rewrite.keep(gap.saturating_sub(rewrite.position()))?;
+        rewrite.skip(to.saturating_sub(gap));
+        Ok(rewrite)
+    }
+
+    /// A message whose head stays as it is.
+    fn pass_on(&mut self, place: Place) -> Result<Place> {
+        if self.gap.is_some() {
+            self.plan(place.start)?;
+        }
+        if self.shift != 0 {
+            self.moved_bytes += place.next - place.start;
+        }
+        let to = |at: u64| moved(at, self.shift);
+        let place_of = || {
+            let (start, header, body) = (to(place.start)?, to(place.header)?, to(place.body)?);
+            Some(Place { start, header, body, end: to(place.end)?, next: to(place.next)?, ..place })
+        };
+        place_of().ok_or_else(|| self.wrong_places())
+    }
+
+    /// Plans a message with a new head.
+    fn replace(&mut self, place: &Place, old: &[u8], new: &NewHead) -> Result<Place> {
+        let before = self.shift;
+        let after = before + signed(old.len() as u64) - signed(new.bytes.len() as u64);
+        // What is the same on both sides is kept, unless only that would move.
+        let prefix = if before != 0 && after == 0 { 0 } else { common(old.iter(), new.bytes.iter()) };
+        let (old_rest, new_rest) = (old.get(prefix..).unwrap_or_default(), new.bytes.get(prefix..).unwrap_or_default());
+        let suffix = common(old_rest.iter().rev(), new_rest.iter().rev());
+        let inserted = new_rest.get(..new_rest.len() - suffix).unwrap_or_default();
+        let rewrite = self.plan(place.start)?;
+        rewrite.keep(prefix as u64)?;
+        rewrite.skip((old_rest.len() - suffix) as u64);
+        rewrite.insert(inserted)?;
+        match after {
+            0 => self.in_place_bytes += inserted.len() as u64,
+            _ => self.moved_bytes += new.bytes.len() as u64 + (place.next - place.body),
+        }
+        self.shift = after;
+        let behind = new.behind as u64;
+        let place_of = || {
+            let start = moved(place.start, before)?;
+            // A header without an empty line behind it ends where the message does.
+            let (body, end) = (moved(place.body, after)? - behind, moved(place.end, after)? - behind);
+            let (header, next) = (start + new.from_line as u64, moved(place.next, after)?);
+            Some(Place { start, header, body, end, next, ..*place })
+        };
+        place_of().ok_or_else(|| self.wrong_places())
+    }
+
+    /// All messages were given: does the rest, and adds those that come.
+    pub(super) fn finish<'m>(mut self, append: &mut dyn Iterator<Item = Outgoing<'m>>) -> Result<Written> {
+        match self.carry_out(append) {
+            Ok((file_bytes, appended, appended_bytes)) => Ok(Written {
+                file_bytes,
+                in_place_bytes: self.in_place_bytes,
+                moved_bytes: self.moved_bytes,
+                appended_bytes,
+                removed: self.removed,
+                appended,
+                unsettled: self.unsettled,
+            }),
+            Err(error) => Err(self.abandon(error)),
+        }
+    }
+
+    /// Nothing of what was planned happens.
+    pub(super) fn abandon(self, error: Error) -> Error {
+        if let Some(rewrite) = self.rewrite {
+            // What cannot be removed is found by `recover`.
+            let _removed = rewrite.abandon();
+        }
+        error
+    }
+
+    fn carry_out<'m>(&mut self, append: &mut dyn Iterator<Item = Outgoing<'m>>) -> Result<(u64, u64, u64)> {
+        let has_messages = self.last.is_some() || self.removed > 0;
+        if has_messages && self.at != self.file_bytes {
+            return Err(self.wrong_places());
+        }
+        let mut append = append.peekable();
+        let is_changed = self.rewrite.is_some() || self.is_dirty || self.removed > 0 || append.peek().is_some();
+        if is_changed {
+            self.update_base()?;
+        }
+        let mut file_bytes = self.move_rest()?;
+        if std::mem::take(&mut self.is_dirty) {
+            self.file.sync_data()?;
+        }
+        self.save_filler()?;
+        let (mut count, mut bytes) = (0, 0);
+        if append.peek().is_some() {
+            let (target, files) = (self.target, self.files.clone());
+            let last = self.last.as_mut();
+            let mut appender = Appender::begin(&target, &files, self.settings, self.base, file_bytes, last)?;
+            if let Some(last) = self.last.take() {
+                (self.placed)(last)?;
+            }
+            for message in append {
+                appender.push(message, self.placed)?;
+            }
+            file_bytes = appender.finish()?;
+            (count, bytes) = (appender.count, appender.bytes);
+        }
+        if let Some(last) = self.last.take() {
+            (self.placed)(last)?;
+        }
+        Ok((file_bytes, count, bytes))
+    }
+
+    /// What the first message says of the file, when nothing else was written there.
+    fn update_base(&mut self) -> Result<()> {
+        let Some(first) = self.first else { return Ok(()) };
+        let len = usize::try_from(first.body - first.header).map_err(|_| self.wrong_places())?;
+        let mut bytes = vec![0; len];
+        self.file.read_exact_at(&mut bytes, first.header)?;
+        if let Some((at, value)) = Header::new(&bytes).base_in_place(self.base)
+            && !value.is_empty()
+        {
+            let at = first.header + at as u64;
+            if !is_in_sector(at, value.len()) {
+                self.mark()?;
+            }
+            self.patch(at, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Moves what moves, or cuts off what goes at the end. Gives the length of the file.
+    fn move_rest(&mut self) -> Result<u64> {
+        if self.rewrite.is_some() {
+            self.plan(self.file_bytes)?;
+        }
+        if let Some(rewrite) = self.rewrite.take() {
+            // It syncs what it writes, and nothing else.
+            if std::mem::take(&mut self.is_dirty) {
+                self.file.sync_data()?;
+            }
+            return rewrite.run();
+        }
+        let Some(gap) = self.gap.take() else { return Ok(self.file_bytes) };
+        // Text before the first message would make it no mbox.
+        let len = if self.last.is_none() { 0 } else { gap };
+        self.file.set_len(len)?;
+        self.is_dirty = true;
+        Ok(len)
+    }
+
+    fn save_filler(&self) -> Result<()> {
+        let before = if self.is_sweep { 0 } else { signed(self.filler_before) };
+        let filler = before.saturating_add(self.filler).max(0).unsigned_abs();
+        if filler == self.filler_before {
+            return Ok(());
+        }
+        record::save_filler(&*self.target.env.disk, &self.files.filler, filler)
+    }
+
+    fn wrong_places(&self) -> Error {
+        let path = self.target.path.display();
+        Error::new(ErrorKind::Corrupt, format!("{path} is not as it was when it was read last"))
+    }
+}
+
+/// Lengths of files are below 2^63.
+fn signed(octets: u64) -> i64 {
+    i64::try_from(octets).unwrap_or(i64::MAX)
+}
+
+fn is_in_sector(at: u64, len: usize) -> bool {
+    at / SECTOR_BYTES == at.saturating_add((len as u64).saturating_sub(1)) / SECTOR_BYTES
+}
+
+fn moved(at: u64, shift: i64) -> Option<u64> {
+    at.checked_add_signed(shift.checked_neg()?)
+}
+
+fn common<'b>(one: impl Iterator<Item = &'b u8>, other: impl Iterator<Item = &'b u8>) -> usize {
+    one.zip(other).take_while(|(one, other)| one == other).count()
+}

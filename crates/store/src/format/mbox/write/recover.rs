@@ -1,0 +1,107 @@
+//! After a crash: rewrites are finished or undone, torn messages cut off again.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::{ErrorKind, MailboxId, Result};
+use platform::{Disk, Env};
+
+use super::files::{Files, Unsettled};
+use super::record::Intent;
+use super::{Settings, Target};
+use crate::format::mbox::lock::{Access, Locker, MailboxLock};
+use crate::format::mbox::rewrite::{self, Rewrite};
+
+/// What [`recover`] says of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovered {
+    /// The file is not what it was before: something was finished, undone or cut off.
+    pub is_changed: bool,
+    /// Whether its fields say what programs wrote last. Otherwise they may be torn, or ours without that we remember having written them: the
+    /// log wins. That stays so until [`Unsettled::settle`].
+    pub fields_count: bool,
+}
+
+/// Makes a file whole after a crash, or after an error of [`super::write_back`]; at most other times it looks at a few names and does
+/// nothing. To be called before anything reads the file; whoever holds its lock for writing calls [`recover_locked`].
+///
+/// [`ErrorKind::InUse`]: somebody else holds the lock, and there is something to do.
+pub fn recover(
+    env: &Env,
+    locker: &Locker,
+    settings: &Settings,
+    path: &Path,
+    dir: &Path,
+    mailbox: MailboxId,
+) -> Result<Recovered> {
+    let files = Files::new(dir, mailbox);
+    if is_needed(&*env.disk, &files)? {
+        match locker.lock(path, Access::Write) {
+            Ok(lock) => return recover_locked(Target { env, path, lock: &lock, dir, mailbox }, settings),
+            Err(error) if error.kind() == ErrorKind::NotFound => give_up(env, &files, settings, path)?,
+            Err(error) => return Err(error),
+        }
+    }
+    finished(&env.disk, dir, mailbox, false)
+}
+
+/// [`recover`] for who holds the lock.
+pub fn recover_locked(target: Target<'_>, settings: &Settings) -> Result<Recovered> {
+    let Target { env, path, lock, dir, mailbox } = target;
+    let (disk, files) = (&env.disk, Files::new(dir, mailbox));
+    if !is_needed(&**disk, &files)? {
+        return finished(disk, dir, mailbox, false);
+    }
+    if rewrite::is_begun(disk, &files.rewrite)? {
+        // The two are there at once only when the rewrite is what becomes of the intent, see below.
+        Intent::clear(&**disk, &files.append)?;
+    }
+    let rewritten = rewrite::recover(disk, path, Some(lock.file()), &files.rewrite, settings.rewrite)?;
+    let is_cut = match Intent::load(&**disk, &files.append)? {
+        Some(intent) => cut(&target, &files, settings, &intent, lock)?,
+        None => false,
+    };
+    Intent::clear(&**disk, &files.append)?;
+    finished(disk, dir, mailbox, is_cut || rewritten == rewrite::Recovered::Finished)
+}
+
+fn is_needed(disk: &dyn Disk, files: &Files) -> Result<bool> {
+    let has_intent = match disk.metadata(&files.append) {
+        Ok(found) => found.len > 0,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(has_intent || rewrite::is_pending(disk, &files.rewrite)?)
+}
+
+fn finished(disk: &Arc<dyn Disk>, dir: &Path, mailbox: MailboxId, is_changed: bool) -> Result<Recovered> {
+    Ok(Recovered { is_changed, fields_count: !Unsettled::of(disk, dir, mailbox).is_marked()? })
+}
+
+/// The file is gone, and everything that was to be done with it.
+fn give_up(env: &Env, files: &Files, settings: &Settings, path: &Path) -> Result<()> {
+    rewrite::recover(&env.disk, path, None, &files.rewrite, settings.rewrite)?;
+    Intent::clear(&*env.disk, &files.append)
+}
+
+/// Takes out what was being added: nobody was told that it is there. What others added behind it stays. Whether there was anything.
+fn cut(target: &Target<'_>, files: &Files, settings: &Settings, intent: &Intent, lock: &MailboxLock) -> Result<bool> {
+    let file = lock.file();
+    let len = file.len()?;
+    if len <= intent.from || !intent.fits(&**file)? {
+        // Nothing was written, or others changed the file since: whatever is there now is a message to everybody.
+        return Ok(false);
+    }
+    if len <= intent.to {
+        file.set_len(intent.from)?;
+        file.sync_data()?;
+        return Ok(true);
+    }
+    let disk = &target.env.disk;
+    let mut rest = Rewrite::begin(disk, target.path, Arc::clone(file), &files.rewrite, settings.rewrite)?;
+    rest.keep(intent.from)?;
+    rest.skip(intent.to - intent.from);
+    // From here on the intent would speak of what others added.
+    rest.run_in_place_of(&mut || Intent::clear(&**disk, &files.append))?;
+    Ok(true)
+}
