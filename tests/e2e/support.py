@@ -198,7 +198,11 @@ def fetch(imap, numbers, items, uid=False):
     status, data = imap.uid("FETCH", numbers, items) if uid else imap.fetch(numbers, items)
     if status != "OK":
         raise AssertionError(f"FETCH {numbers} {items}: {status} {data}")
-    return dict(parse_fetch(data))
+    found = {}
+    for number, values in parse_fetch(data):
+        # What others change meanwhile comes as further answers, with the flags only.
+        found.setdefault(number, {}).update(values)
+    return found
 
 
 def parse_fetch(data):

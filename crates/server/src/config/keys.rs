@@ -255,9 +255,9 @@ config! {
         /// How a file is locked while it is written, in this order. It must be what the local delivery agent does: programs that lock in
         /// different ways do not see each other. The default is Debian's (policy §11.6). At start.
         write_locks: WriteLocks = WriteLocks(vec![Method::Fcntl, Method::Dotlock]);
-        /// How long background work waits for a file that another program has locked, seconds. Clients do not wait: they are answered
-        /// NO [INUSE]. At start.
-        lock_seconds_max: u32 = 10, in 0..=600;
+        /// How long a command waits for a file that another program has locked, seconds; then the client is answered NO [INUSE]. What needs
+        /// no file (STORE, EXPUNGE, APPEND) waits for none. At start.
+        lock_seconds_max: u32 = 2, in 0..=600;
         /// When a dotlock of a program that nothing is known of counts as left behind: so long after it and the mbox were last changed,
         /// seconds. One whose process is known to live on this machine never does. At start.
         dotlock_stale_seconds: u32 = 120, in 10..=86_400;

@@ -28,6 +28,8 @@ pub enum MetaName {
     XKeywords,
     /// `Content-Length`.
     ContentLength,
+    /// `Lines`: mutt writes it, and takes out what stood there, whenever it changes a message's flags.
+    Lines,
     /// `X-Mailyard-Filler`: octets without a meaning, which an expunge gave to the message before or behind it rather than to move the
     /// rest of the file.
     Filler,
@@ -46,7 +48,7 @@ pub enum LineStart {
 
 impl MetaName {
     /// Every name as it is usually written.
-    pub const ALL: [(MetaName, &'static str); 8] = [
+    pub const ALL: [(MetaName, &'static str); 9] = [
         (MetaName::ImapBase, "X-IMAPbase"),
         (MetaName::Imap, "X-IMAP"),
         (MetaName::Uid, "X-UID"),
@@ -54,15 +56,16 @@ impl MetaName {
         (MetaName::XStatus, "X-Status"),
         (MetaName::XKeywords, "X-Keywords"),
         (MetaName::ContentLength, "Content-Length"),
+        (MetaName::Lines, "Lines"),
         (MetaName::Filler, "X-Mailyard-Filler"),
     ];
 
     /// Judges a line of a header by its beginning; [`NAME_BYTES_MAX`] octets of it are always enough. A continuation line is `Other`.
     #[inline]
     pub fn at(line: &[u8]) -> LineStart {
-        // All begin with X-, S or C: most lines are dismissed by one octet.
+        // All begin with X-, S, C or L: most lines are dismissed by one octet.
         match line.first() {
-            Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c') => Self::at_likely(line),
+            Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c' | b'L' | b'l') => Self::at_likely(line),
             Some(_) => LineStart::Other,
             None => LineStart::More,
         }

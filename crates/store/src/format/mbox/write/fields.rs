@@ -140,7 +140,7 @@ impl<'h> Header<'h> {
     }
 
     fn ours(&self) -> impl Iterator<Item = &MetaField> {
-        self.fields.iter().filter(|field| field.name != MetaName::ContentLength)
+        self.fields.iter().filter(|field| !is_of_others(field.name))
     }
 
     /// The fields that there are to be, in the order of a new block.
@@ -279,7 +279,7 @@ impl<'h> Header<'h> {
         let mut out = Vec::with_capacity(self.bytes.len() + 256);
         let (mut at, mut block_at) = (0, None);
         for field in &self.fields {
-            let is_kept = field.name == MetaName::ContentLength && !style.drop_length;
+            let is_kept = is_of_others(field.name) && !style.drop_length;
             out.extend_from_slice(self.bytes.get(at..field.line.start)?);
             at = field.line.start;
             if field.line.start == place {
@@ -331,6 +331,11 @@ pub(super) fn end_line(text: &mut Vec<u8>, eol: &[u8]) {
         Some(b'\r') => text.push(b'\n'),
         _ => text.extend_from_slice(eol),
     }
+}
+
+/// Whether a field is left to the programs that write it: it says something of the text, not of the mailbox.
+fn is_of_others(name: MetaName) -> bool {
+    matches!(name, MetaName::ContentLength | MetaName::Lines)
 }
 
 fn letters(flags: FileFlags, letters: &[(u8, FileFlags)]) -> Vec<u8> {
