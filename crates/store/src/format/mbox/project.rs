@@ -245,9 +245,10 @@ impl MboxAccount {
                 return Ok(Fate::Remove);
             }
             let Some(row) = finder.find(id).filter(|_| flags) else { return Ok(Fate::Keep) };
-            // One whose head is written anyway gets all fields, so that the next change finds room in place.
+            // Every one gets all fields once any is written: Dovecot believes a UID only when all before it have theirs, and the next change
+            // finds room in place.
             let is_due = row.modseq > since && differs(mailbox, &row, place)
-                || is_written && !place.flags.has(FileFlags::COMPLETE);
+                || (is_behind || is_written) && !place.flags.has(FileFlags::COMPLETE);
             Ok(if is_due { Fate::Update(wanted(mailbox, &row)) } else { Fate::Keep })
         };
         let dir = self.files_dir();

@@ -90,7 +90,7 @@ impl MboxAccount {
         };
         match lock {
             Ok(lock) => self.sync_locked(file_box, turn, &lock),
-            Err(error) if !self.env.disk.exists(&path)? => self.absent(file_box, turn).map_err(|_| error),
+            Err(_) if !self.env.disk.exists(&path)? => self.absent(file_box, turn),
             Err(error) => Err(error),
         }
     }
