@@ -154,12 +154,11 @@ fn read_batch(bytes: &Mapped, input: &mut Input<'_>) -> Option<Batch> {
         uids.insert_range(first, from);
     }
     let mut left = usize::try_from(input.varint()?).ok()?;
-    let mut rows = Vec::new();
+    let mut chunks = Vec::new();
     while left > 0 {
         let count = left.min(CHUNK_ROWS_MAX);
-        let chunk = Chunk::mapped(bytes.clone(), usize::try_from(input.varint()?).ok()?, count)?;
-        rows.extend((0..count).map(|index| chunk.row(index)));
+        chunks.push(Chunk::mapped(bytes.clone(), usize::try_from(input.varint()?).ok()?, count)?);
         left -= count;
     }
-    Some(Batch { modseq, time, uids, rows })
+    Some(Batch { modseq, time, uids, chunks })
 }

@@ -6,20 +6,47 @@ use std::sync::Arc;
 
 use model::{ModSeq, UidSet};
 
-use super::chunk::Row;
+use super::chunk::Chunk;
+use super::columns::{CHUNK_ROWS_MAX, Row};
 
 /// Batches that share one allocation, so that adding one copies little.
 const BATCHES_PER_BLOCK: usize = 128;
 
 /// The entries that one transaction expunged from a mailbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) modseq: ModSeq,
     /// Seconds since 1970 UTC.
     pub(crate) time: i64,
     pub(crate) uids: UidSet,
+    /// The rows that can be brought back, rising by UID; no chunk is empty.
+    pub(crate) chunks: Vec<Chunk>,
+}
+
+impl Batch {
     /// The rows that can be brought back, rising by UID.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
+        self.chunks.iter().flat_map(Chunk::rows)
+    }
+
+    /// Adds rows that can be brought back. A few of many are copied, so that they keep no columns alive that nobody else needs.
+    pub(crate) fn add(&mut self, rows: Chunk) {
+        if !rows.is_sparse() {
+            return self.chunks.push(rows);
+        }
+        let last = self.chunks.last_mut().and_then(|last| last.has_room_for(&rows).then_some(last));
+        match last {
+            Some(last) => last.append(&rows),
+            None => self.chunks.push(rows.flattened()),
+        }
+    }
+
+    /// The same without the rows of `uids`; `None` when it has none of them.
+    fn without_rows(&self, uids: &UidSet) -> Option<Batch> {
+        let (taken, kept): (Vec<Row>, Vec<Row>) = self.rows().partition(|row| uids.contains_uid(row.uid));
+        let chunks = || kept.chunks(CHUNK_ROWS_MAX).map(|rows| rows.iter().copied().collect()).collect();
+        (!taken.is_empty()).then(|| Batch { uids: self.uids.clone(), chunks: chunks(), ..*self })
+    }
 }
 
 /// The expunged entries of one mailbox. Cheap to clone.
@@ -54,7 +81,7 @@ impl History {
     /// ones does not matter to anybody, since below the floor every absent UID is reported.
     fn forget(&mut self, ranges_max: usize) {
         while self.ranges > ranges_max && self.blocks.len() > 1 {
-            let Some(block) = self.blocks.first().filter(|block| block.iter().all(|batch| batch.rows.is_empty()))
+            let Some(block) = self.blocks.first().filter(|block| block.iter().all(|batch| batch.chunks.is_empty()))
             else {
                 return;
             };
@@ -103,20 +130,14 @@ impl History {
     /// Lets go of the rows that were expunged before `time`.
     pub(crate) fn prune(&mut self, time: i64) {
         self.edit(|batch| {
-            let old = batch.time < time && !batch.rows.is_empty();
-            old.then(|| Batch { rows: Vec::new(), ..batch.clone() })
+            let old = batch.time < time && !batch.chunks.is_empty();
+            old.then(|| Batch { chunks: Vec::new(), ..batch.clone() })
         });
     }
 
     /// Lets go of the rows of `uids`: they have been brought back.
     pub(crate) fn restored(&mut self, uids: &UidSet) {
-        self.edit(|batch| {
-            let taken = batch.rows.iter().any(|row| uids.contains_uid(row.uid));
-            taken.then(|| {
-                let rows = batch.rows.iter().filter(|row| !uids.contains_uid(row.uid)).copied().collect();
-                Batch { rows, ..batch.clone() }
-            })
-        });
+        self.edit(|batch| batch.without_rows(uids));
     }
 
     /// Takes over what a checkpoint says.
@@ -138,7 +159,7 @@ mod tests {
         let mut history = History::default();
         for n in 1..=1000u32 {
             let uids = UidSet::range(n * 2, n * 2);
-            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, rows: Vec::new() }, 300);
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, chunks: Vec::new() }, 300);
         }
         assert!(history.batches().count() <= 300);
         assert!(history.floor > ModSeq(0));
@@ -161,7 +182,7 @@ mod tests {
                 })
                 .collect();
             let modseq = ModSeq(u64::from(uid));
-            history.push(Batch { modseq, time: 0, uids, rows: Vec::new() }, max);
+            history.push(Batch { modseq, time: 0, uids, chunks: Vec::new() }, max);
         };
         for _ in 0..max / EACH {
             expunge(&mut history, EACH);
@@ -189,12 +210,12 @@ mod tests {
                 email_id: model::EmailId(n.into()),
             };
             let uids = UidSet::range(n * 2, n * 2);
-            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, rows: vec![row] }, 300);
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, chunks: vec![[row].into_iter().collect()] }, 300);
         }
         assert_eq!(history.ranges, 1000);
         // Past its time it is, with the next expunge.
         history.prune(1);
-        history.push(Batch { modseq: ModSeq(1001), time: 1, uids: UidSet::range(3000, 3000), rows: Vec::new() }, 300);
+        history.push(Batch { modseq: ModSeq(1001), time: 1, uids: UidSet::range(3000, 3000), chunks: Vec::new() }, 300);
         assert!(history.ranges <= 300);
     }
 }

@@ -12,7 +12,8 @@ use model::{
     UidValidity,
 };
 
-use super::chunk::{Chunk, Row, Slot};
+use super::chunk::{Chunk, Slot};
+use super::columns::Row;
 use super::history::History;
 
 /// A mailbox at one moment: a view when somebody keeps it.
@@ -297,14 +298,14 @@ impl Mailbox {
     /// The UIDs of the entries with \Deleted. Chunks without one are not read.
     pub fn deleted_uids(&self) -> UidSet {
         let slots = self.slots.iter().filter(|slot| slot.summary.deleted > 0);
-        slots.flat_map(|slot| slot.chunk.uids_with(Flags::system(SystemFlag::Deleted))).collect()
+        slots.flat_map(|slot| slot.chunk.deleted_uids()).collect()
     }
 
     /// The entries whose modseq is greater than `since` (RFC 7162 §3.1.4.1 CHANGEDSINCE), rising by UID. Chunks without
     /// such an entry are not read.
     pub fn changed_since(&self, since: ModSeq) -> impl Iterator<Item = (SeqNum, Row)> + '_ {
         self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0).flat_map(move |slot| {
-            let changed = slot.chunk.changed_since(since.0);
+            let changed = slot.chunk.changed_since(since);
             changed.map(|row| (seq_num(slot.before + row as u32), slot.chunk.row(row)))
         })
     }
@@ -312,7 +313,7 @@ impl Mailbox {
     /// The UIDs of [`Mailbox::changed_since`].
     pub(crate) fn uids_changed_since(&self, since: ModSeq) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0);
-        slots.flat_map(move |slot| slot.chunk.changed_since(since.0).map(|row| slot.chunk.uid(row)))
+        slots.flat_map(move |slot| slot.chunk.changed_since(since).map(|row| slot.chunk.uid(row)))
     }
 
     /// The UIDs expunged after `since`: the answer to VANISHED (EARLIER). When that is no longer known exactly, every UID
@@ -328,7 +329,7 @@ impl Mailbox {
     /// order of their expunging.
     pub fn expunged_since(&self, since: i64) -> impl Iterator<Item = ExpungedRow> + '_ {
         let batches = self.history.batches().filter(move |batch| batch.time >= since);
-        batches.flat_map(|batch| batch.rows.iter().map(|row| ExpungedRow { row: *row, expunged_at: batch.time }))
+        batches.flat_map(|batch| batch.rows().map(|row| ExpungedRow { row, expunged_at: batch.time }))
     }
 
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &Chunk> {
