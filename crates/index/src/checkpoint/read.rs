@@ -130,7 +130,9 @@ fn read_mailbox(bytes: &Mapped, input: &mut Input<'_>) -> Option<Mailbox> {
             octets: input.varint()?,
             modseq_last: input.varint()?,
         };
-        let chunk = Chunk::mapped(bytes.clone(), at, summary.rows as usize).filter(|chunk| chunk.len() > 0)?;
+        // Rows, whose UIDs rise: there is one at least, and no more than there are numbers.
+        summary.uid_last.checked_sub(summary.uid_first).filter(|more| *more >= summary.rows.wrapping_sub(1))?;
+        let chunk = Chunk::mapped(bytes.clone(), at, summary.rows as usize)?;
         mailbox.slots.push(Slot { summary, before: 0, chunk: Arc::new(chunk) });
     }
     mailbox.recount();

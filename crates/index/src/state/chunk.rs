@@ -95,12 +95,12 @@ impl Chunk {
         (0..self.len()).map(|row| self.row(row))
     }
 
-    /// The index of the first row at `from` or behind it whose UID is not below `uid`: quick when that is near.
-    pub(crate) fn lower_bound(&self, from: usize, uid: u32) -> usize {
+    /// The index of the first of these rows whose UID is not below `uid`, or the end: quick when it is near the first.
+    fn lower_bound(&self, rows: Range<usize>, uid: u32) -> usize {
         match (self.columns.uid(), self.left.as_deref()) {
-            (Column::Owned(cells), None) => lower_bound(cells, from, |cell| *cell < uid),
-            (Column::Mapped(cells), None) => lower_bound(cells, from, |cell| u32::read(*cell) < uid),
-            (uids, Some(left)) => lower_bound(left, from, |at| uids.get(usize::from(*at)) < uid),
+            (Column::Owned(cells), None) => lower_bound(cells, rows, |cell| *cell < uid),
+            (Column::Mapped(cells), None) => lower_bound(cells, rows, |cell| u32::read(*cell) < uid),
+            (uids, Some(left)) => lower_bound(left, rows, |at| uids.get(usize::from(*at)) < uid),
         }
     }
 
@@ -112,18 +112,6 @@ impl Chunk {
             let (flags, modseq) = self.mark(at).unwrap_or_else(|| (Flags(flags.get(at)), ModSeq(modseqs.get(at))));
             (uids.get(at), flags, modseq)
         })
-    }
-
-    /// Adds the UIDs of these rows to `uids`.
-    pub(crate) fn collect_uids(&self, rows: Range<usize>, uids: &mut UidSet) {
-        let uid = |row| self.uid(row);
-        let Some(last) = rows.end.checked_sub(1).filter(|last| rows.start <= *last) else { return };
-        if (uid(last) - uid(rows.start)) as usize == last - rows.start {
-            // None is missing in between: the usual case in a mailbox that only grows.
-            uids.insert_range(uid(rows.start), uid(last));
-        } else {
-            uids.extend(rows.map(uid));
-        }
     }
 
     /// The UIDs of the rows with \Deleted, rising.
@@ -264,11 +252,12 @@ impl FromIterator<Row> for Chunk {
     }
 }
 
-/// The index of the first cell at `from` or behind it that is not `below`; those that are come before those that are not.
-fn lower_bound<T>(cells: &[T], from: usize, below: impl Fn(&T) -> bool) -> usize {
+/// The index of the first of these cells that is not `below`, or the end; those that are come before those that are not.
+fn lower_bound<T>(cells: &[T], among: Range<usize>, below: impl Fn(&T) -> bool) -> usize {
     /// So many are looked at without a branch between them.
     const NEAR: usize = 16;
-    let rest = cells.get(from..).unwrap_or_default();
+    let from = among.start;
+    let rest = cells.get(among).unwrap_or_default();
     let (near, far) = rest.split_at(rest.len().min(NEAR));
     let count = near.iter().filter(|cell| below(cell)).count();
     from + if count < NEAR { count } else { count + far.partition_point(below) }
@@ -348,4 +337,33 @@ pub(crate) struct Slot {
     /// Entries of the mailbox before this chunk.
     pub(crate) before: u32,
     pub(crate) chunk: Arc<Chunk>,
+}
+
+impl Slot {
+    /// The UID of a row. Reads the chunk only when some between its first UID and its last are missing.
+    pub(crate) fn uid(&self, row: usize) -> u32 {
+        let Summary { rows, uid_first, uid_last, .. } = self.summary;
+        if uid_last - uid_first == rows - 1 { uid_first + row as u32 } else { self.chunk.uid(row) }
+    }
+
+    /// The index of the first row at `from` or behind it whose UID is not below `uid`, which is not above the last one.
+    pub(crate) fn lower_bound(&self, from: usize, uid: u32) -> usize {
+        let Summary { rows, uid_first, uid_last, .. } = self.summary;
+        // From row to row UIDs rise by one at least. Where few are missing, that leaves little to be searched, most often nothing.
+        let least = (rows - 1).saturating_sub(uid_last.saturating_sub(uid)) as usize;
+        let most = (rows - 1).min(uid.saturating_sub(uid_first)) as usize;
+        let least = least.max(from);
+        self.chunk.lower_bound(least..most.max(least), uid)
+    }
+
+    /// Adds the UIDs of these rows to `uids`.
+    pub(crate) fn collect_uids(&self, rows: Range<usize>, uids: &mut UidSet) {
+        let Some(last) = rows.end.checked_sub(1).filter(|last| rows.start <= *last) else { return };
+        let (first, last) = (self.uid(rows.start), self.uid(last));
+        if (last - first) as usize == rows.len() - 1 {
+            uids.insert_range(first, last);
+        } else {
+            uids.extend(rows.map(|row| self.uid(row)));
+        }
+    }
 }

@@ -145,7 +145,7 @@ impl Mailbox {
     /// Where `uid` is or would be: the slot's number, and the row's index in it.
     pub(crate) fn find(&self, uid: u32) -> (usize, usize) {
         let slot = self.slots.partition_point(|slot| slot.summary.uid_last < uid);
-        (slot, self.slots.get(slot).map_or(0, |slot| slot.chunk.lower_bound(0, uid)))
+        (slot, self.slots.get(slot).map_or(0, |slot| slot.lower_bound(0, uid)))
     }
 
     /// The entry with this sequence number (from 1).
@@ -157,21 +157,21 @@ impl Mailbox {
     /// The UID of a sequence number (from 1).
     pub fn uid_of(&self, seq: u32) -> Option<Uid> {
         let (slot, index) = self.slot_at(seq.checked_sub(1)?)?;
-        Uid::new(slot.chunk.uid(index))
+        Uid::new(slot.uid(index))
     }
 
     /// The entry with this UID, and its sequence number.
     pub fn row_of(&self, uid: Uid) -> Option<(SeqNum, Row)> {
         let (slot, index) = self.find(uid.get());
         let slot = self.slots.get(slot)?;
-        (slot.chunk.uid(index) == uid.get()).then(|| (seq_num(slot.before + index as u32), slot.chunk.row(index)))
+        (slot.uid(index) == uid.get()).then(|| (seq_num(slot.before + index as u32), slot.chunk.row(index)))
     }
 
     /// The sequence number of a UID.
     pub fn seq_of(&self, uid: Uid) -> Option<SeqNum> {
         let (slot, index) = self.find(uid.get());
         let slot = self.slots.get(slot)?;
-        (slot.chunk.uid(index) == uid.get()).then(|| seq_num(slot.before + index as u32))
+        (slot.uid(index) == uid.get()).then(|| seq_num(slot.before + index as u32))
     }
 
     /// Entries with a UID below `uid`: the position (from 0) of `uid`, if it is there.
@@ -207,16 +207,19 @@ impl Mailbox {
                     row = 0;
                 }
                 let (slot, number) = (self.slots.get(at)?, at);
-                let from = slot.chunk.lower_bound(row, first);
-                let to = if last > slot.summary.uid_last {
+                let from = slot.lower_bound(row, first);
+                let to = if last >= slot.summary.uid_last {
+                    if last == slot.summary.uid_last {
+                        wanted = ranges.next();
+                    }
                     (at, row) = (at + 1, 0);
                     slot.chunk.len()
                 } else {
                     wanted = ranges.next();
                     // Most often none is missing in the range.
                     let whole = from + (last - first) as usize;
-                    let is_whole = whole < slot.chunk.len() && slot.chunk.uid(whole) == last;
-                    row = if is_whole { whole + 1 } else { slot.chunk.lower_bound(from, last.saturating_add(1)) };
+                    let is_whole = whole < slot.chunk.len() && slot.uid(whole) == last;
+                    row = if is_whole { whole + 1 } else { slot.lower_bound(from, last + 1) };
                     row
                 };
                 if from < to {
@@ -242,7 +245,7 @@ impl Mailbox {
     fn uids_at(&self, runs: impl Iterator<Item = (usize, Range<usize>)>) -> UidSet {
         let mut uids = UidSet::new();
         for (slot, rows) in runs {
-            self.slots[slot].chunk.collect_uids(rows, &mut uids);
+            self.slots[slot].collect_uids(rows, &mut uids);
         }
         uids
     }
@@ -313,7 +316,7 @@ impl Mailbox {
     /// The UIDs of [`Mailbox::changed_since`].
     pub(crate) fn uids_changed_since(&self, since: ModSeq) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0);
-        slots.flat_map(move |slot| slot.chunk.changed_since(since).map(|row| slot.chunk.uid(row)))
+        slots.flat_map(move |slot| slot.chunk.changed_since(since).map(|row| slot.uid(row)))
     }
 
     /// The UIDs expunged after `since`: the answer to VANISHED (EARLIER). When that is no longer known exactly, every UID
