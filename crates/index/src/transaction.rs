@@ -420,7 +420,10 @@ impl Transaction {
     /// Expunges the entries with `\Deleted`, of all or of `uids` only, and says which those were.
     pub fn expunge_deleted(&mut self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<UidSet> {
         let deleted = self.mailbox(mailbox)?.deleted_uids();
-        let uids = uids.map_or_else(|| deleted.clone(), |uids| deleted.intersection(uids));
+        let uids = match uids {
+            Some(uids) => deleted.intersection(uids),
+            None => deleted,
+        };
         Ok(self.expunge_existing(mailbox, uids))
     }
 

@@ -86,7 +86,7 @@ impl Mailbox {
             let Some((slot, _)) = runs.first() else { continue };
             let slot = &mut self.slots[*slot];
             let (left, gone) = slot.chunk.split(runs.iter().map(|(_, rows)| rows.clone()));
-            slot.summary = slot.summary.without(&gone, &left);
+            slot.summary = if left.len() > 0 { slot.summary.without(&gone, &left) } else { Summary::default() };
             slot.chunk = Arc::new(left);
             batch.add(gone);
         }

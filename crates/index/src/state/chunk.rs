@@ -98,10 +98,15 @@ impl Chunk {
     /// The index of the first of these rows whose UID is not below `uid`, or the end: quick when it is near the first.
     fn lower_bound(&self, rows: Range<usize>, uid: u32) -> usize {
         match (self.columns.uid(), self.left.as_deref()) {
-            (Column::Owned(cells), None) => lower_bound(cells, rows, |cell| *cell < uid),
-            (Column::Mapped(cells), None) => lower_bound(cells, rows, |cell| u32::read(*cell) < uid),
-            (uids, Some(left)) => lower_bound(left, rows, |at| uids.get(usize::from(*at)) < uid),
+            (Column::Owned(cells), None) => rows.start + lower_bound(&cells[rows], |cell| *cell < uid),
+            (Column::Mapped(cells), None) => rows.start + lower_bound(&cells[rows], |cell| u32::read(*cell) < uid),
+            (uids, Some(left)) => rows.start + lower_bound(&left[rows], |at| uids.get(usize::from(*at)) < uid),
         }
+    }
+
+    /// The size of a row, octets.
+    fn size(&self, row: usize) -> u32 {
+        self.columns.size().get(self.at(row))
     }
 
     /// UID, flags and modseq of these rows.
@@ -117,12 +122,13 @@ impl Chunk {
     /// The UIDs of the rows with \Deleted, rising.
     pub(crate) fn deleted_uids(&self) -> impl Iterator<Item = u32> {
         let is_deleted = |flags: Flags, _| flags.has(SystemFlag::Deleted);
-        self.rows_that(|before| before.deleted > 0, is_deleted).map(|row| self.uid(row))
+        self.rows_that(|before| before.deleted > 0, is_deleted).into_iter().map(|row| self.uid(row.into()))
     }
 
     /// The rows that changed after `since`, rising.
-    pub(crate) fn changed_since(&self, since: ModSeq) -> impl Iterator<Item = usize> {
-        self.rows_that(move |before| before.modseq_last > since.0, move |_, modseq| modseq > since)
+    pub(crate) fn changed_since(&self, since: ModSeq) -> impl Iterator<Item = usize> + use<> {
+        let rows = self.rows_that(|before| before.modseq_last > since.0, |_, modseq| modseq > since);
+        rows.into_iter().map(usize::from)
     }
 
     /// The rows that are wanted for their flags and modseq. The columns are read only when they can have one.
@@ -130,19 +136,30 @@ impl Chunk {
         &self,
         columns_can: impl Fn(&Summary) -> bool,
         is_wanted: impl Fn(Flags, ModSeq) -> bool,
-    ) -> impl Iterator<Item = usize> {
-        let changed = self.changed.as_deref();
-        let columns_can = changed.is_none_or(|changed| columns_can(&changed.before));
-        let marks: Vec<bool> =
-            changed.iter().flat_map(|changed| &changed.marks).map(|(flags, modseq)| is_wanted(*flags, *modseq)).collect();
+    ) -> Vec<u16> {
         let (flags, modseqs) = (self.columns.flags(), self.columns.modseq());
-        (0..self.len()).filter(move |row| {
-            let at = self.at(*row);
-            match changed.map_or(0, |changed| changed.numbers[at]) {
-                0 => columns_can && is_wanted(Flags(flags.get(at)), ModSeq(modseqs.get(at))),
-                number => marks[usize::from(number) - 1],
+        let in_columns = |at| is_wanted(Flags(flags.get(at)), ModSeq(modseqs.get(at)));
+        let Some(changed) = &self.changed else {
+            return (0..self.len() as u16).filter(|row| in_columns(self.at(usize::from(*row)))).collect();
+        };
+        let mut wanted = [false; 1 + u8::MAX as usize];
+        wanted[0] = columns_can(&changed.before);
+        for (wanted, (flags, modseq)) in wanted.iter_mut().skip(1).zip(&changed.marks) {
+            *wanted = is_wanted(*flags, *modseq);
+        }
+        let numbers = changed.numbers.as_slice();
+        let mut rows = Vec::new();
+        let mut look = |row: usize, at: usize| {
+            let number = usize::from(numbers[at]);
+            if wanted[number] && (number > 0 || in_columns(at)) {
+                rows.push(row as u16);
             }
-        })
+        };
+        match self.left.as_deref() {
+            None => (0..numbers.len()).for_each(|at| look(at, at)),
+            Some(left) => left.iter().enumerate().for_each(|(row, at)| look(row, usize::from(*at))),
+        }
+        rows
     }
 
     /// Whether a row can be appended without a copy of those that are there.
@@ -192,14 +209,17 @@ impl Chunk {
     /// What is left without these rows, which rise; and only these.
     pub(crate) fn split(&self, gone: impl Iterator<Item = Range<usize>>) -> (Chunk, Chunk) {
         let (mut left, mut taken) = (Vec::with_capacity(self.len()), Vec::new());
-        let at = |row: usize| self.at(row) as u16;
+        let put = |into: &mut Vec<u16>, rows: Range<usize>| match self.left.as_deref() {
+            None => into.extend(rows.start as u16..rows.end as u16),
+            Some(left) => into.extend_from_slice(&left[rows]),
+        };
         let mut from = 0;
         for gone in gone {
-            left.extend((from..gone.start).map(at));
+            put(&mut left, from..gone.start);
             from = gone.end;
-            taken.extend(gone.map(at));
+            put(&mut taken, gone);
         }
-        left.extend((from..self.len()).map(at));
+        put(&mut left, from..self.len());
         let part = |rows| Chunk { left: Some(Arc::new(rows)), ..self.clone() };
         let (mut left, taken) = (part(left), part(taken));
         if left.len() * 2 < self.columns.len() {
@@ -252,15 +272,16 @@ impl FromIterator<Row> for Chunk {
     }
 }
 
-/// The index of the first of these cells that is not `below`, or the end; those that are come before those that are not.
-fn lower_bound<T>(cells: &[T], among: Range<usize>, below: impl Fn(&T) -> bool) -> usize {
-    /// So many are looked at without a branch between them.
-    const NEAR: usize = 16;
-    let from = among.start;
-    let rest = cells.get(among).unwrap_or_default();
-    let (near, far) = rest.split_at(rest.len().min(NEAR));
-    let count = near.iter().filter(|cell| below(cell)).count();
-    from + if count < NEAR { count } else { count + far.partition_point(below) }
+/// The index of the first cell that is not `below`, or the end; those that are come before those that are not. Costs what the answer is
+/// far from the first.
+fn lower_bound<T>(cells: &[T], below: impl Fn(&T) -> bool) -> usize {
+    let mut step = 1;
+    while cells.get(step - 1).is_some_and(&below) {
+        step *= 2;
+    }
+    // The cell before this one is below, and the one at twice its index less one is not.
+    let from = step / 2;
+    from + cells[from..cells.len().min(step)].partition_point(below)
 }
 
 /// What is known of a chunk without touching its columns.
@@ -277,25 +298,22 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
+    #[cfg(test)]
     pub(crate) fn of(chunk: &Chunk) -> Self {
         let mut summary = Summary::default();
         chunk.rows().for_each(|row| summary.add(&row));
         summary
     }
 
-    /// What is left when the rows of `gone` are taken away and those of `left` remain.
-    pub(crate) fn without(&self, gone: &Chunk, left: &Chunk) -> Self {
-        let gone = Summary::of(gone);
-        let last = left.len().saturating_sub(1);
-        Summary {
-            rows: left.len() as u32,
-            uid_first: if left.len() > 0 { left.uid(0) } else { 0 },
-            uid_last: if left.len() > 0 { left.uid(last) } else { 0 },
-            unseen: self.unseen.saturating_sub(gone.unseen),
-            deleted: self.deleted.saturating_sub(gone.deleted),
-            octets: self.octets.saturating_sub(gone.octets),
-            modseq_last: self.modseq_last,
+    /// What is left when the rows of `gone` are taken away and those of `left`, one at least, remain.
+    pub(crate) fn without(mut self, gone: &Chunk, left: &Chunk) -> Self {
+        for (row, (_, flags, _)) in gone.flags(0..gone.len()).enumerate() {
+            self.unseen -= u32::from(!flags.has(SystemFlag::Seen));
+            self.deleted -= u32::from(flags.has(SystemFlag::Deleted));
+            self.octets -= u64::from(gone.size(row));
         }
+        let (first, last) = (left.uid(0), left.uid(left.len() - 1));
+        Summary { rows: left.len() as u32, uid_first: first, uid_last: last, ..self }
     }
 
     /// The rows of a chunk behind those of this one.
@@ -358,8 +376,10 @@ impl Slot {
 
     /// Adds the UIDs of these rows to `uids`.
     pub(crate) fn collect_uids(&self, rows: Range<usize>, uids: &mut UidSet) {
-        let Some(last) = rows.end.checked_sub(1).filter(|last| rows.start <= *last) else { return };
-        let (first, last) = (self.uid(rows.start), self.uid(last));
+        if rows.is_empty() {
+            return;
+        }
+        let (first, last) = (self.uid(rows.start), self.uid(rows.end - 1));
         if (last - first) as usize == rows.len() - 1 {
             uids.insert_range(first, last);
         } else {

@@ -96,19 +96,16 @@ impl History {
         if since < self.floor {
             return None;
         }
-        let mut uids: Vec<(u32, u32)> = Vec::new();
-        for block in self.blocks.iter().rev() {
-            if block.last().is_none_or(|batch| batch.modseq <= since) {
-                break;
-            }
-            for batch in block.iter().filter(|batch| batch.modseq > since) {
-                uids.extend_from_slice(batch.uids.ranges());
-            }
+        let blocks = self.blocks.iter().skip_while(|block| block.last().is_none_or(|batch| batch.modseq <= since));
+        let batches: Vec<_> = blocks.flat_map(|block| block.iter()).filter(|batch| batch.modseq > since).collect();
+        if let [only] = batches.as_slice() {
+            return Some(only.uids.clone());
         }
         // Sorted first: adding to a set in rising order costs constant time a range.
-        uids.sort_unstable();
+        let mut ranges: Vec<(u32, u32)> = batches.iter().flat_map(|batch| batch.uids.ranges()).copied().collect();
+        ranges.sort_unstable();
         let mut set = UidSet::new();
-        for (first, last) in uids {
+        for (first, last) in ranges {
             set.insert_range(first, last);
         }
         Some(set)

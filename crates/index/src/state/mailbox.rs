@@ -270,12 +270,8 @@ impl Mailbox {
 
     /// The sequence numbers of those UIDs that exist here.
     pub fn seqs_of(&self, uids: &UidSet) -> NumSet {
-        self.seqs_at(self.runs(uids))
-    }
-
-    fn seqs_at(&self, runs: impl Iterator<Item = (usize, Range<usize>)>) -> NumSet {
         let mut seqs = NumSet::new();
-        for (slot, rows) in runs {
+        for (slot, rows) in self.runs(uids) {
             let before = self.slots[slot].before;
             seqs.insert_range(before + rows.start as u32 + 1, before + rows.end as u32);
         }
@@ -284,8 +280,13 @@ impl Mailbox {
 
     /// The UIDs of `uids` that exist here, and their sequence numbers.
     pub(crate) fn existing_with_seqs(&self, uids: &UidSet) -> (UidSet, NumSet) {
-        let runs: Vec<_> = self.runs(uids).collect();
-        (self.uids_at(runs.iter().cloned()), self.seqs_at(runs.iter().cloned()))
+        let (mut existing, mut seqs) = (UidSet::new(), NumSet::new());
+        for (slot, rows) in self.runs(uids) {
+            let slot = &self.slots[slot];
+            seqs.insert_range(slot.before + rows.start as u32 + 1, slot.before + rows.end as u32);
+            slot.collect_uids(rows, &mut existing);
+        }
+        (existing, seqs)
     }
 
     /// The UIDs of `uids` that exist here.
