@@ -70,8 +70,10 @@ impl Mailbox {
     /// Gives the entries of `uids` these flags and this modseq, unless a later change gave them a larger one.
     pub(crate) fn set_flags(&mut self, uids: &UidSet, flags: Flags, modseq: ModSeq) {
         let runs: Vec<_> = self.runs(uids).collect();
-        for (slot, rows) in runs {
-            let slot = &mut self.slots[slot];
+        for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+            let Some((slot, _)) = runs.first() else { continue };
+            let slot = &mut self.slots[*slot];
+            let rows = runs.iter().flat_map(|(_, rows)| rows.clone());
             Arc::make_mut(&mut slot.chunk).set_flags(rows, flags, modseq, &mut slot.summary);
         }
         self.highest_modseq = self.highest_modseq.max(modseq);

@@ -18,6 +18,17 @@ const ROWS_PER_MARK: usize = 4;
 /// A part that has fewer rows than one of so many shares the columns no longer.
 const ROWS_PER_SHARED_ROW: usize = 8;
 
+/// The numbers of the rows of a full chunk.
+static EVERY_ROW: [u16; CHUNK_ROWS_MAX] = {
+    let mut rows = [0; CHUNK_ROWS_MAX];
+    let mut row = 0;
+    while row < CHUNK_ROWS_MAX {
+        rows[row] = row as u16;
+        row += 1;
+    }
+    rows
+};
+
 /// Up to [`CHUNK_ROWS_MAX`] entries; a clone shares the columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk {
@@ -109,13 +120,14 @@ impl Chunk {
         self.columns.size().get(self.at(row))
     }
 
-    /// UID, flags and modseq of these rows.
-    pub(crate) fn flags(&self, rows: Range<usize>) -> impl Iterator<Item = (u32, Flags, ModSeq)> {
-        let (uids, flags, modseqs) = (self.columns.uid(), self.columns.flags(), self.columns.modseq());
+    /// Flags and modseq of these rows.
+    pub(crate) fn marks(&self, rows: Range<usize>) -> impl Iterator<Item = (Flags, ModSeq)> {
+        let (flags, modseqs) = (self.columns.flags(), self.columns.modseq());
+        let (left, changed) = (self.left.as_deref().map(Vec::as_slice), self.changed.as_deref());
         rows.map(move |row| {
-            let at = self.at(row);
-            let (flags, modseq) = self.mark(at).unwrap_or_else(|| (Flags(flags.get(at)), ModSeq(modseqs.get(at))));
-            (uids.get(at), flags, modseq)
+            let at = left.map_or(row, |left| usize::from(left[row]));
+            let mark = changed.and_then(|changed| changed.mark(at));
+            mark.unwrap_or_else(|| (Flags(flags.get(at)), ModSeq(modseqs.get(at))))
         })
     }
 
@@ -132,11 +144,7 @@ impl Chunk {
     }
 
     /// The rows that are wanted for their flags and modseq. The columns are read only when they can have one.
-    fn rows_that(
-        &self,
-        columns_can: impl Fn(&Summary) -> bool,
-        is_wanted: impl Fn(Flags, ModSeq) -> bool,
-    ) -> Vec<u16> {
+    fn rows_that(&self, columns_can: impl Fn(&Summary) -> bool, is_wanted: impl Fn(Flags, ModSeq) -> bool) -> Vec<u16> {
         let (flags, modseqs) = (self.columns.flags(), self.columns.modseq());
         let in_columns = |at| is_wanted(Flags(flags.get(at)), ModSeq(modseqs.get(at)));
         let Some(changed) = &self.changed else {
@@ -147,18 +155,17 @@ impl Chunk {
         for (wanted, (flags, modseq)) in wanted.iter_mut().skip(1).zip(&changed.marks) {
             *wanted = is_wanted(*flags, *modseq);
         }
-        let numbers = changed.numbers.as_slice();
-        let mut rows = Vec::new();
-        let mut look = |row: usize, at: usize| {
-            let number = usize::from(numbers[at]);
-            if wanted[number] && (number > 0 || in_columns(at)) {
-                rows.push(row as u16);
-            }
-        };
-        match self.left.as_deref() {
-            None => (0..numbers.len()).for_each(|at| look(at, at)),
-            Some(left) => left.iter().enumerate().for_each(|(row, at)| look(row, usize::from(*at))),
+        let (numbers, left) = (changed.numbers.as_slice(), self.left.as_deref().map(Vec::as_slice));
+        let mut rows = vec![0; self.len()];
+        let mut count = 0;
+        for row in 0..self.len() {
+            let at = left.map_or(row, |left| usize::from(left[row]));
+            let number = numbers[at];
+            // Without a branch: whether a row is wanted cannot be foreseen.
+            rows[count] = row as u16;
+            count += usize::from(wanted[usize::from(number)] && (number > 0 || in_columns(at)));
         }
+        rows.truncate(count);
         rows
     }
 
@@ -209,10 +216,8 @@ impl Chunk {
     /// What is left without these rows, which rise; and only these.
     pub(crate) fn split(&self, gone: impl Iterator<Item = Range<usize>>) -> (Chunk, Chunk) {
         let (mut left, mut taken) = (Vec::with_capacity(self.len()), Vec::new());
-        let put = |into: &mut Vec<u16>, rows: Range<usize>| match self.left.as_deref() {
-            None => into.extend(rows.start as u16..rows.end as u16),
-            Some(left) => into.extend_from_slice(&left[rows]),
-        };
+        let all = self.left.as_deref().map_or(EVERY_ROW.as_slice(), Vec::as_slice);
+        let put = |into: &mut Vec<u16>, rows: Range<usize>| into.extend_from_slice(&all[rows]);
         let mut from = 0;
         for gone in gone {
             put(&mut left, from..gone.start);
@@ -222,7 +227,7 @@ impl Chunk {
         put(&mut left, from..self.len());
         let part = |rows| Chunk { left: Some(Arc::new(rows)), ..self.clone() };
         let (mut left, taken) = (part(left), part(taken));
-        if left.len() * 2 < self.columns.len() {
+        if left.len() * 2 < self.columns.rows_in_memory() {
             left.flatten();
         }
         (left, taken)
@@ -230,28 +235,37 @@ impl Chunk {
 
     /// Whether columns of its own are better for this part of a chunk.
     pub(crate) fn is_sparse(&self) -> bool {
-        self.len() * ROWS_PER_SHARED_ROW < self.columns.len()
+        self.len() * ROWS_PER_SHARED_ROW < self.columns.rows_in_memory()
     }
 
     /// Gives rows these flags and this modseq, but for those that a later change gave a larger one. The summary follows.
-    pub(crate) fn set_flags(&mut self, rows: Range<usize>, flags: Flags, modseq: ModSeq, summary: &mut Summary) {
-        let mark = (flags, modseq);
+    pub(crate) fn set_flags(
+        &mut self,
+        rows: impl Iterator<Item = usize>,
+        flags: Flags,
+        modseq: ModSeq,
+        summary: &mut Summary,
+    ) {
         let marks_max = (self.columns.len() / ROWS_PER_MARK).clamp(1, u8::MAX.into());
-        let is_full = |changed: &Changed| changed.marks.len() >= marks_max && changed.marks.last() != Some(&mark);
-        if self.changed.as_deref().is_some_and(is_full) {
+        if self.changed.as_ref().is_some_and(|changed| changed.marks.len() >= marks_max) {
             self.flatten();
         }
         let Chunk { columns, left, changed } = self;
+        let left = left.as_deref().map(Vec::as_slice);
         let new = || Arc::new(Changed { numbers: vec![0; columns.len()], marks: Vec::new(), before: *summary });
         let changed = Arc::make_mut(changed.get_or_insert_with(new));
-        if changed.marks.last() != Some(&mark) {
-            changed.marks.push(mark);
-        }
+        changed.marks.push((flags, modseq));
+        let is_after_columns = changed.before.modseq_last <= modseq.0;
+        let (flags_before, modseqs_before) = (columns.flags(), columns.modseq());
         for row in rows {
-            let at = left.as_ref().map_or(row, |left| usize::from(left[row]));
-            let in_columns = || (Flags(columns.flags().get(at)), ModSeq(columns.modseq().get(at)));
-            let (old, since) = changed.mark(at).unwrap_or_else(in_columns);
-            if since <= modseq {
+            let at = left.map_or(row, |left| usize::from(left[row]));
+            let mark = changed.mark(at);
+            let is_after = match mark {
+                Some((_, since)) => since <= modseq,
+                None => is_after_columns || modseqs_before.get(at) <= modseq.0,
+            };
+            if is_after {
+                let old = mark.map_or_else(|| Flags(flags_before.get(at)), |(flags, _)| flags);
                 summary.reflag(old, flags, modseq);
                 changed.numbers[at] = changed.marks.len() as u8;
             }
@@ -307,7 +321,7 @@ impl Summary {
 
     /// What is left when the rows of `gone` are taken away and those of `left`, one at least, remain.
     pub(crate) fn without(mut self, gone: &Chunk, left: &Chunk) -> Self {
-        for (row, (_, flags, _)) in gone.flags(0..gone.len()).enumerate() {
+        for (row, (flags, _)) in gone.marks(0..gone.len()).enumerate() {
             self.unseen -= u32::from(!flags.has(SystemFlag::Seen));
             self.deleted -= u32::from(flags.has(SystemFlag::Deleted));
             self.octets -= u64::from(gone.size(row));
@@ -372,6 +386,12 @@ impl Slot {
         let most = (rows - 1).min(uid.saturating_sub(uid_first)) as usize;
         let least = least.max(from);
         self.chunk.lower_bound(least..most.max(least), uid)
+    }
+
+    /// UID, flags and modseq of these rows.
+    pub(crate) fn flags(&self, rows: Range<usize>) -> impl Iterator<Item = (u32, Flags, ModSeq)> {
+        let uids = rows.clone().map(|row| self.uid(row));
+        uids.zip(self.chunk.marks(rows)).map(|(uid, (flags, modseq))| (uid, flags, modseq))
     }
 
     /// Adds the UIDs of these rows to `uids`.

@@ -151,6 +151,14 @@ impl Columns {
         }
     }
 
+    /// Rows that take memory: none of a mapped file does.
+    pub(super) fn rows_in_memory(&self) -> usize {
+        match self {
+            Columns::Owned(owned) => owned.uid.len(),
+            Columns::Mapped { .. } => 0,
+        }
+    }
+
     column!(flags, u128, 16, 0);
     column!(modseq, u64, 8, 16);
     column!(internal_date, i64, 8, 24);

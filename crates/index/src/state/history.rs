@@ -207,7 +207,10 @@ mod tests {
                 email_id: model::EmailId(n.into()),
             };
             let uids = UidSet::range(n * 2, n * 2);
-            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, chunks: vec![[row].into_iter().collect()] }, 300);
+            history.push(
+                Batch { modseq: ModSeq(n.into()), time: 0, uids, chunks: vec![[row].into_iter().collect()] },
+                300,
+            );
         }
         assert_eq!(history.ranges, 1000);
         // Past its time it is, with the next expunge.

@@ -230,15 +230,36 @@ impl Mailbox {
     }
 
     /// Like [`Mailbox::runs`], for sequence numbers; those beyond the last entry are left out.
-    fn seq_runs<'a>(&'a self, seqs: &'a NumSet) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
-        seqs.ranges().iter().flat_map(move |&(first, last)| {
-            let (start, end) = (first - 1, last.min(self.exists));
-            let slots = self.slots.partition_point(|slot| slot.before <= start).saturating_sub(1)..;
-            let slots = slots.map_while(move |number| self.slots.get(number).map(|slot| (number, slot)));
+    fn seq_runs<'a>(
+        &'a self,
+        seqs: impl Iterator<Item = (u32, u32)> + 'a,
+    ) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
+        let mut at = 0;
+        seqs.flat_map(move |(first, last)| {
+            let (start, end) = (first.saturating_sub(1), last.min(self.exists));
+            // Most often where the range before was.
+            let is_there = |slot: &Slot| (slot.before..slot.before + slot.summary.rows).contains(&start);
+            if !self.slots.get(at).is_some_and(is_there) {
+                at = self.slots.partition_point(|slot| slot.before <= start).saturating_sub(1);
+            }
+            let slots = (at..).map_while(move |number| self.slots.get(number).map(|slot| (number, slot)));
             slots.take_while(move |(_, slot)| slot.before < end).map(move |(number, slot)| {
                 let row = |position: u32| position.saturating_sub(slot.before).min(slot.summary.rows) as usize;
                 (number, row(start)..row(end))
             })
+        })
+    }
+
+    /// Sequence number, UID, flags and modseq of the entries at these ranges of sequence numbers. Reads nothing else of them.
+    pub fn flags_at<'a>(
+        &'a self,
+        seqs: impl Iterator<Item = (u32, u32)> + 'a,
+    ) -> impl Iterator<Item = (SeqNum, Uid, Flags, ModSeq)> + 'a {
+        self.seq_runs(seqs).flat_map(|(slot, rows)| {
+            let slot = &self.slots[slot];
+            let seqs = (slot.before + rows.start as u32..).map(seq_num);
+            let found = seqs.zip(slot.flags(rows));
+            found.filter_map(|(seq, (uid, flags, modseq))| Some((seq, Uid::new(uid)?, flags, modseq)))
         })
     }
 
@@ -258,14 +279,14 @@ impl Mailbox {
         })
     }
 
-    /// UID, flags and modseq of the entries of `uids`, rising.
-    pub(crate) fn flags_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (u32, Flags, ModSeq)> + 'a {
-        self.runs(uids).flat_map(|(slot, rows)| self.slots[slot].chunk.flags(rows))
+    /// UID and flags of the entries of `uids`, rising.
+    pub(crate) fn flags_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (u32, Flags)> + 'a {
+        self.runs(uids).flat_map(|(slot, rows)| self.slots[slot].flags(rows).map(|(uid, flags, _)| (uid, flags)))
     }
 
     /// The UIDs of a set of sequence numbers; numbers beyond the last entry are left out.
     pub fn uids_of(&self, seqs: &NumSet) -> UidSet {
-        self.uids_at(self.seq_runs(seqs))
+        self.uids_at(self.seq_runs(seqs.ranges().iter().copied()))
     }
 
     /// The sequence numbers of those UIDs that exist here.
