@@ -11,7 +11,7 @@ use std::sync::Arc;
 use model::{Flags, ModSeq, SystemFlag, UidSet};
 use platform::Mapped;
 
-use super::columns::{CHUNK_ROWS_MAX, Cell, Column, Columns, Row};
+use super::columns::{CHUNK_ROWS_MAX, Columns, Row, bounds, lower_bound};
 
 /// Marks of a chunk at most: one for each of so many rows, and as many as their numbers can name.
 const ROWS_PER_MARK: usize = 4;
@@ -106,13 +106,17 @@ impl Chunk {
         (0..self.len()).map(|row| self.row(row))
     }
 
-    /// The index of the first of these rows whose UID is not below `uid`, or the end: quick when it is near the first.
+    /// The index of the first of these rows whose UID is not below `uid`, or the end.
     fn lower_bound(&self, rows: Range<usize>, uid: u32) -> usize {
-        match (self.columns.uid(), self.left.as_deref()) {
-            (Column::Owned(cells), None) => rows.start + lower_bound(&cells[rows], |cell| *cell < uid),
-            (Column::Mapped(cells), None) => rows.start + lower_bound(&cells[rows], |cell| u32::read(*cell) < uid),
-            (uids, Some(left)) => rows.start + lower_bound(&left[rows], |at| uids.get(usize::from(*at)) < uid),
-        }
+        let Some(left) = self.left.as_deref() else { return self.columns.lower_bound(rows, uid) };
+        let at = self.columns.lower_bound(0..self.columns.len(), uid);
+        rows.start + lower_bound(&left[rows], |row| usize::from(*row) < at)
+    }
+
+    /// The UIDs of these rows.
+    fn uids(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = u32> {
+        let (uids, left) = (self.columns.uid(), self.left.as_deref().map(Vec::as_slice));
+        rows.map(move |row| uids.get(left.map_or(row, |left| usize::from(left[row]))))
     }
 
     /// The size of a row, octets.
@@ -134,7 +138,7 @@ impl Chunk {
     /// The UIDs of the rows with \Deleted, rising.
     pub(crate) fn deleted_uids(&self) -> impl Iterator<Item = u32> {
         let is_deleted = |flags: Flags, _| flags.has(SystemFlag::Deleted);
-        self.rows_that(|before| before.deleted > 0, is_deleted).into_iter().map(|row| self.uid(row.into()))
+        self.uids(self.rows_that(|before| before.deleted > 0, is_deleted).into_iter().map(usize::from))
     }
 
     /// The rows that changed after `since`, rising.
@@ -147,26 +151,19 @@ impl Chunk {
     fn rows_that(&self, columns_can: impl Fn(&Summary) -> bool, is_wanted: impl Fn(Flags, ModSeq) -> bool) -> Vec<u16> {
         let (flags, modseqs) = (self.columns.flags(), self.columns.modseq());
         let in_columns = |at| is_wanted(Flags(flags.get(at)), ModSeq(modseqs.get(at)));
-        let Some(changed) = &self.changed else {
-            return (0..self.len() as u16).filter(|row| in_columns(self.at(usize::from(*row)))).collect();
-        };
+        let left = self.left.as_deref().map(Vec::as_slice);
+        let at = |row: usize| left.map_or(row, |left| usize::from(left[row]));
+        let Some(changed) = &self.changed else { return picked(self.len(), |row| in_columns(at(row))) };
         let mut wanted = [false; 1 + u8::MAX as usize];
-        wanted[0] = columns_can(&changed.before);
         for (wanted, (flags, modseq)) in wanted.iter_mut().skip(1).zip(&changed.marks) {
             *wanted = is_wanted(*flags, *modseq);
         }
-        let (numbers, left) = (changed.numbers.as_slice(), self.left.as_deref().map(Vec::as_slice));
-        let mut rows = vec![0; self.len()];
-        let mut count = 0;
-        for row in 0..self.len() {
-            let at = left.map_or(row, |left| usize::from(left[row]));
-            let number = numbers[at];
-            // Without a branch: whether a row is wanted cannot be foreseen.
-            rows[count] = row as u16;
-            count += usize::from(wanted[usize::from(number)] && (number > 0 || in_columns(at)));
+        let number = |row| usize::from(changed.numbers[at(row)]);
+        if columns_can(&changed.before) {
+            picked(self.len(), |row| wanted[number(row)] || number(row) == 0 && in_columns(at(row)))
+        } else {
+            picked(self.len(), |row| wanted[number(row)])
         }
-        rows.truncate(count);
-        rows
     }
 
     /// Whether a row can be appended without a copy of those that are there.
@@ -286,16 +283,16 @@ impl FromIterator<Row> for Chunk {
     }
 }
 
-/// The index of the first cell that is not `below`, or the end; those that are come before those that are not. Costs what the answer is
-/// far from the first.
-fn lower_bound<T>(cells: &[T], below: impl Fn(&T) -> bool) -> usize {
-    let mut step = 1;
-    while cells.get(step - 1).is_some_and(&below) {
-        step *= 2;
+/// Those of `count` rows that are wanted. Without a branch for each, since which are cannot be foreseen.
+fn picked(count: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<u16> {
+    let mut rows = vec![0; count];
+    let mut found = 0;
+    for row in 0..count {
+        rows[found] = row as u16;
+        found += usize::from(is_wanted(row));
     }
-    // The cell before this one is below, and the one at twice its index less one is not.
-    let from = step / 2;
-    from + cells[from..cells.len().min(step)].partition_point(below)
+    rows.truncate(found);
+    rows
 }
 
 /// What is known of a chunk without touching its columns.
@@ -381,11 +378,9 @@ impl Slot {
     /// The index of the first row at `from` or behind it whose UID is not below `uid`, which is not above the last one.
     pub(crate) fn lower_bound(&self, from: usize, uid: u32) -> usize {
         let Summary { rows, uid_first, uid_last, .. } = self.summary;
-        // From row to row UIDs rise by one at least. Where few are missing, that leaves little to be searched, most often nothing.
-        let least = (rows - 1).saturating_sub(uid_last.saturating_sub(uid)) as usize;
-        let most = (rows - 1).min(uid.saturating_sub(uid_first)) as usize;
-        let least = least.max(from);
-        self.chunk.lower_bound(least..most.max(least), uid)
+        let among = bounds(rows as usize, uid_first, uid_last, uid);
+        let start = among.start.max(from);
+        if start >= among.end { start } else { self.chunk.lower_bound(start..among.end, uid) }
     }
 
     /// UID, flags and modseq of these rows.
@@ -403,7 +398,7 @@ impl Slot {
         if (last - first) as usize == rows.len() - 1 {
             uids.insert_range(first, last);
         } else {
-            uids.extend(rows.map(|row| self.uid(row)));
+            uids.extend(self.chunk.uids(rows));
         }
     }
 }

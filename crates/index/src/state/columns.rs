@@ -3,6 +3,7 @@
 //! Invariants: UIDs rise strictly; all columns have the same length; columns that are shared never change; the bytes of mapped
 //! ones were verified when the checkpoint was opened.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use model::{DateTime, EmailId, Flags, ModSeq, Uid};
@@ -185,6 +186,24 @@ impl Columns {
         }
     }
 
+    /// The index of the first of these rows whose UID is not below `uid`, or the end.
+    pub(super) fn lower_bound(&self, rows: Range<usize>, uid: u32) -> usize {
+        if rows.is_empty() {
+            return rows.start;
+        }
+        let (first, last) = (self.uid().get(rows.start), self.uid().get(rows.end - 1));
+        if uid > last {
+            return rows.end;
+        }
+        let among = bounds(rows.len(), first, last, uid);
+        let among = rows.start + among.start..rows.start + among.end;
+        among.start
+            + match self.uid() {
+                Column::Owned(cells) => lower_bound(&cells[among], |cell| *cell < uid),
+                Column::Mapped(cells) => lower_bound(&cells[among], |cell| u32::read(*cell) < uid),
+            }
+    }
+
     /// Whether rows can be appended without a copy of those that are there.
     pub(super) fn is_own(&mut self) -> bool {
         match self {
@@ -255,4 +274,22 @@ impl Columns {
             }
         }
     }
+}
+
+/// Where the first of `count` UIDs from `first` to `last` that is not below `uid`, which is not above `last`, can be: they rise by one at
+/// least, so that little is left where few are missing, and nothing where none is.
+pub(super) fn bounds(count: usize, first: u32, last: u32, uid: u32) -> Range<usize> {
+    let end = count.saturating_sub(1);
+    let least = end.saturating_sub(last.saturating_sub(uid) as usize);
+    let most = end.min(uid.saturating_sub(first) as usize);
+    least..most.max(least)
+}
+
+/// The index of the first cell that is not `below`, or the end; those that are come before those that are not.
+pub(super) fn lower_bound<T>(cells: &[T], below: impl Fn(&T) -> bool) -> usize {
+    /// So many are looked at without a branch between them.
+    const NEAR: usize = 16;
+    let (near, far) = cells.split_at(cells.len().min(NEAR));
+    let count = near.iter().filter(|cell| below(cell)).count();
+    if count < NEAR { count } else { count + far.partition_point(below) }
 }
