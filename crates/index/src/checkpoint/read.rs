@@ -10,7 +10,7 @@ use platform::{Env, Mapped};
 use super::{CHECKPOINT_FILE, CHECKPOINT_HEADER_BYTES, CHECKPOINT_MAGIC};
 use crate::check::Finding;
 use crate::codec::Input;
-use crate::state::{Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, History, Mailbox, Slot, State, Summary};
+use crate::state::{Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, History, Mailbox, Part, Slot, State, Summary};
 
 /// The state of the checkpoint, or that of an empty log when there is none that can be used. Damage is noted.
 pub(crate) fn load(env: &Env, index_dir: &Path, findings: &mut Vec<Finding>) -> State {
@@ -156,11 +156,11 @@ fn read_batch(bytes: &Mapped, input: &mut Input<'_>) -> Option<Batch> {
         uids.insert_range(first, from);
     }
     let mut left = usize::try_from(input.varint()?).ok()?;
-    let mut chunks = Vec::new();
+    let mut parts = Vec::new();
     while left > 0 {
         let count = left.min(CHUNK_ROWS_MAX);
-        chunks.push(Chunk::mapped(bytes.clone(), usize::try_from(input.varint()?).ok()?, count)?);
+        parts.push(Part::Many(Chunk::mapped(bytes.clone(), usize::try_from(input.varint()?).ok()?, count)?));
         left -= count;
     }
-    Some(Batch { modseq, time, uids, chunks })
+    Some(Batch { modseq, time, uids, parts })
 }

@@ -130,8 +130,8 @@ fn write_batch(out: &mut Checked, meta: &mut Vec<u8>, batch: &Batch) -> Result<(
         from = last;
     }
     // In chunks that are full but for the last one.
+    put_varint(meta, batch.rows().count() as u64);
     let mut rows = batch.rows();
-    put_varint(meta, batch.chunks.iter().map(|chunk| chunk.len() as u64).sum());
     loop {
         let chunk: Chunk = rows.by_ref().take(CHUNK_ROWS_MAX).collect();
         if chunk.len() == 0 {

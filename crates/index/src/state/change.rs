@@ -83,7 +83,7 @@ impl Mailbox {
     /// Takes the entries of `uids` away and remembers them. UIDs without an entry are remembered as gone.
     pub(crate) fn expunge(&mut self, uids: &UidSet, modseq: ModSeq, time: i64, ranges_max: usize) {
         let runs: Vec<_> = self.runs(uids).collect();
-        let mut batch = Batch { modseq, time, uids: uids.clone(), chunks: Vec::new() };
+        let mut batch = Batch { modseq, time, uids: uids.clone(), parts: Vec::new() };
         for runs in runs.chunk_by(|a, b| a.0 == b.0) {
             let Some((slot, _)) = runs.first() else { continue };
             let slot = &mut self.slots[*slot];

@@ -90,6 +90,7 @@ proptest! {
         let name = MailboxName::new("a").unwrap();
         assert!(state.apply(&frame(1), &Event::MailboxCreated { id, name, uidvalidity: 1, special_use: 0 }, ranges_max));
         let mut rows: Vec<Row> = Vec::new();
+        let mut gone: Vec<Row> = Vec::new();
         let mut views: Vec<(Arc<Mailbox>, Vec<Row>)> = Vec::new();
         for (number, change) in (2u64..).zip(&changes) {
             let (now, modseq) = (state.mailbox(id).unwrap().clone(), ModSeq(number));
@@ -119,7 +120,7 @@ proptest! {
                 }
                 Change::Expunge(by, rest) => {
                     let uids = picked(&rows, by, rest);
-                    rows.retain(|row| !uids.contains_uid(row.uid));
+                    gone.extend(rows.extract_if(.., |row| uids.contains_uid(row.uid)));
                     check_sets(&now, &now.all_rows().map(|(_, row)| row).collect::<Vec<_>>(), by, rest);
                     Event::Expunged { mailbox: id, uids }
                 }
@@ -131,6 +132,8 @@ proptest! {
             prop_assert!(state.apply(&frame(number), &event, ranges_max));
             check(state.mailbox(id).unwrap(), &rows);
         }
+        // What was expunged is remembered as it was, in the order of the expunges.
+        prop_assert!(state.mailbox(id).unwrap().expunged_since(0).map(|expunged| expunged.row).eq(gone));
         let now = state.mailbox(id).unwrap();
         for (older, old) in &views {
             check(older, old);

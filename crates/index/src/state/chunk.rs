@@ -3,7 +3,8 @@
 //!
 //! A chunk that is shared never changes: who changes it gets a copy (`Arc::make_mut`), so a view costs nothing.
 //!
-//! Invariants: the rows that are left rise; half of the columns' rows are left at least, but for what was expunged.
+//! Invariants: the rows that are left rise; of columns in memory half are left at least, and one of [`ROWS_PER_SHARED_ROW`] in what was
+//! expunged.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,9 +14,9 @@ use platform::Mapped;
 
 use super::columns::{CHUNK_ROWS_MAX, Columns, Row, bounds, lower_bound};
 
-/// Marks of a chunk at most: one for each of so many rows, and as many as their numbers can name.
+/// A chunk has one mark at most for so many rows of its columns, and never more than their numbers can name.
 const ROWS_PER_MARK: usize = 4;
-/// A part that has fewer rows than one of so many shares the columns no longer.
+/// What was expunged shares columns in memory when it is one of so many rows at least.
 const ROWS_PER_SHARED_ROW: usize = 8;
 
 /// The numbers of the rows of a full chunk.
@@ -171,18 +172,13 @@ impl Chunk {
         self.is_plain() && self.columns.is_own()
     }
 
-    /// Whether this is a chunk of its own columns that the rows of another fit into.
-    pub(crate) fn has_room_for(&mut self, other: &Chunk) -> bool {
-        self.is_own() && self.len() + other.len() <= CHUNK_ROWS_MAX
-    }
-
     /// Whether the columns say everything.
     fn is_plain(&self) -> bool {
         self.left.is_none() && self.changed.is_none()
     }
 
     /// The same rows, in columns of their own.
-    pub(crate) fn flattened(&self) -> Chunk {
+    fn flattened(&self) -> Chunk {
         let mut chunk = Chunk::new();
         chunk.append(self);
         chunk
@@ -230,7 +226,7 @@ impl Chunk {
         (left, taken)
     }
 
-    /// Whether columns of its own are better for this part of a chunk.
+    /// Whether this part of a chunk keeps columns in memory of which it has few rows.
     pub(crate) fn is_sparse(&self) -> bool {
         self.len() * ROWS_PER_SHARED_ROW < self.columns.rows_in_memory()
     }
@@ -319,9 +315,9 @@ impl Summary {
     /// What is left when the rows of `gone` are taken away and those of `left`, one at least, remain.
     pub(crate) fn without(mut self, gone: &Chunk, left: &Chunk) -> Self {
         for (row, (flags, _)) in gone.marks(0..gone.len()).enumerate() {
-            self.unseen -= u32::from(!flags.has(SystemFlag::Seen));
-            self.deleted -= u32::from(flags.has(SystemFlag::Deleted));
-            self.octets -= u64::from(gone.size(row));
+            self.unseen = self.unseen.saturating_sub(u32::from(!flags.has(SystemFlag::Seen)));
+            self.deleted = self.deleted.saturating_sub(u32::from(flags.has(SystemFlag::Deleted)));
+            self.octets = self.octets.saturating_sub(u64::from(gone.size(row)));
         }
         let (first, last) = (left.uid(0), left.uid(left.len() - 1));
         Summary { rows: left.len() as u32, uid_first: first, uid_last: last, ..self }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use model::{ModSeq, UidSet};
 
 use super::chunk::Chunk;
-use super::columns::{CHUNK_ROWS_MAX, Row};
+use super::columns::Row;
 
 /// Batches that share one allocation, so that adding one copies little.
 const BATCHES_PER_BLOCK: usize = 128;
@@ -19,33 +19,49 @@ pub(crate) struct Batch {
     /// Seconds since 1970 UTC.
     pub(crate) time: i64,
     pub(crate) uids: UidSet,
-    /// The rows that can be brought back, rising by UID; no chunk is empty.
-    pub(crate) chunks: Vec<Chunk>,
+    /// What can be brought back, rising by UID; no part is empty.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Rows that can be brought back.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// A few of a chunk, copied: sharing its columns would keep all of them in memory.
+    Few(Vec<Row>),
+    /// Many of a chunk.
+    Many(Chunk),
+}
+
+impl Part {
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        let (few, many) = match self {
+            Part::Few(rows) => (Some(rows), None),
+            Part::Many(chunk) => (None, Some(chunk)),
+        };
+        few.into_iter().flatten().copied().chain(many.into_iter().flat_map(Chunk::rows))
+    }
 }
 
 impl Batch {
     /// The rows that can be brought back, rising by UID.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
-        self.chunks.iter().flat_map(Chunk::rows)
+        self.parts.iter().flat_map(Part::rows)
     }
 
-    /// Adds rows that can be brought back. A few of many are copied, so that they keep no columns alive that nobody else needs.
+    /// Adds rows that can be brought back, behind those that are there.
     pub(crate) fn add(&mut self, rows: Chunk) {
-        if !rows.is_sparse() {
-            return self.chunks.push(rows);
-        }
-        let last = self.chunks.last_mut().and_then(|last| last.has_room_for(&rows).then_some(last));
-        match last {
-            Some(last) => last.append(&rows),
-            None => self.chunks.push(rows.flattened()),
+        match self.parts.last_mut() {
+            _ if !rows.is_sparse() => self.parts.push(Part::Many(rows)),
+            Some(Part::Few(few)) => few.extend(rows.rows()),
+            _ => self.parts.push(Part::Few(rows.rows().collect())),
         }
     }
 
     /// The same without the rows of `uids`; `None` when it has none of them.
     fn without_rows(&self, uids: &UidSet) -> Option<Batch> {
         let (taken, kept): (Vec<Row>, Vec<Row>) = self.rows().partition(|row| uids.contains_uid(row.uid));
-        let chunks = || kept.chunks(CHUNK_ROWS_MAX).map(|rows| rows.iter().copied().collect()).collect();
-        (!taken.is_empty()).then(|| Batch { uids: self.uids.clone(), chunks: chunks(), ..*self })
+        let parts = if kept.is_empty() { Vec::new() } else { vec![Part::Few(kept)] };
+        (!taken.is_empty()).then(|| Batch { uids: self.uids.clone(), parts, ..*self })
     }
 }
 
@@ -81,7 +97,7 @@ impl History {
     /// ones does not matter to anybody, since below the floor every absent UID is reported.
     fn forget(&mut self, ranges_max: usize) {
         while self.ranges > ranges_max && self.blocks.len() > 1 {
-            let Some(block) = self.blocks.first().filter(|block| block.iter().all(|batch| batch.chunks.is_empty()))
+            let Some(block) = self.blocks.first().filter(|block| block.iter().all(|batch| batch.parts.is_empty()))
             else {
                 return;
             };
@@ -127,8 +143,8 @@ impl History {
     /// Lets go of the rows that were expunged before `time`.
     pub(crate) fn prune(&mut self, time: i64) {
         self.edit(|batch| {
-            let old = batch.time < time && !batch.chunks.is_empty();
-            old.then(|| Batch { chunks: Vec::new(), ..batch.clone() })
+            let old = batch.time < time && !batch.parts.is_empty();
+            old.then(|| Batch { parts: Vec::new(), ..batch.clone() })
         });
     }
 
@@ -156,7 +172,7 @@ mod tests {
         let mut history = History::default();
         for n in 1..=1000u32 {
             let uids = UidSet::range(n * 2, n * 2);
-            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, chunks: Vec::new() }, 300);
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, parts: Vec::new() }, 300);
         }
         assert!(history.batches().count() <= 300);
         assert!(history.floor > ModSeq(0));
@@ -179,7 +195,7 @@ mod tests {
                 })
                 .collect();
             let modseq = ModSeq(u64::from(uid));
-            history.push(Batch { modseq, time: 0, uids, chunks: Vec::new() }, max);
+            history.push(Batch { modseq, time: 0, uids, parts: Vec::new() }, max);
         };
         for _ in 0..max / EACH {
             expunge(&mut history, EACH);
@@ -207,15 +223,12 @@ mod tests {
                 email_id: model::EmailId(n.into()),
             };
             let uids = UidSet::range(n * 2, n * 2);
-            history.push(
-                Batch { modseq: ModSeq(n.into()), time: 0, uids, chunks: vec![[row].into_iter().collect()] },
-                300,
-            );
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, parts: vec![Part::Few(vec![row])] }, 300);
         }
         assert_eq!(history.ranges, 1000);
         // Past its time it is, with the next expunge.
         history.prune(1);
-        history.push(Batch { modseq: ModSeq(1001), time: 1, uids: UidSet::range(3000, 3000), chunks: Vec::new() }, 300);
+        history.push(Batch { modseq: ModSeq(1001), time: 1, uids: UidSet::range(3000, 3000), parts: Vec::new() }, 300);
         assert!(history.ranges <= 300);
     }
 }

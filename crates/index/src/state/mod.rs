@@ -23,7 +23,7 @@ pub(crate) use chunk::{Chunk, Slot, Summary};
 pub(crate) use columns::CHUNK_ROWS_MAX;
 #[cfg(test)]
 pub(crate) use columns::{COLUMNS, ROW_BYTES};
-pub(crate) use history::{Batch, History};
+pub(crate) use history::{Batch, History, Part};
 
 pub use columns::Row;
 pub use diff::Changes;
