@@ -39,5 +39,5 @@ pub use reader::Reader;
 pub use restore::Restored;
 pub use stats::Stats;
 pub use store::{Options, Store};
-pub use view::{Entry, Rows, View};
+pub use view::{Entry, EntryFlags, Rows, View};
 pub use writes::WriteCounts;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use imap_proto::encode::number;
-use model::{Flags, NumSet, UidSet};
+use model::{Flags, NumSet, SeqNum, UidSet};
 use store::{Changes, FlagNames, StoreMode, View};
 
 use super::state::{Selected, Session};
@@ -133,21 +133,22 @@ impl Flagged {
         let unsolicited = session.unsolicited_flags();
         let whole = FlagsLine { uid: unsolicited.uid || self.uid, ..unsolicited };
         let modseq_only = FlagsLine { flags: false, ..whole };
-        while let Some(range) = self.seqs.front_mut() {
-            for entry in selected.view.rows(range.0..=range.1) {
-                if out.is_full() {
-                    range.0 = entry.seq.get();
-                    return false;
-                }
-                if !self.silent.contains_uid(entry.uid) {
-                    whole.write(out.bytes_mut(), &entry, selected.view.keywords());
-                } else if session.enabled.condstore && !self.modseq_known {
-                    modseq_only.write(out.bytes_mut(), &entry, selected.view.keywords());
-                }
+        let mut rest = None;
+        for entry in selected.view.flags(self.seqs.iter().copied()) {
+            if out.is_full() {
+                rest = Some(entry.seq);
+                break;
             }
-            self.seqs.pop_front();
+            if !self.silent.contains_uid(entry.uid) {
+                whole.write(out.bytes_mut(), &entry, selected.view.keywords());
+            } else if session.enabled.condstore && !self.modseq_known {
+                modseq_only.write(out.bytes_mut(), &entry, selected.view.keywords());
+            }
         }
-        true
+        if let Some(seq) = rest {
+            begin_at(&mut self.seqs, seq);
+        }
+        rest.is_none()
     }
 }
 
@@ -159,6 +160,15 @@ pub(crate) fn vanished_line(out: &mut Output, ranges: &[(u32, u32)], earlier: bo
     }
     out.push_str(if earlier { "* VANISHED (EARLIER) " } else { "* VANISHED " });
     out.push_fmt(format_args!("{uids}\r\n"));
+}
+
+/// Takes what is below `seq` out of rising ranges.
+pub(crate) fn begin_at(ranges: &mut VecDeque<(u32, u32)>, seq: SeqNum) {
+    let done = ranges.partition_point(|range| range.1 < seq.get());
+    ranges.drain(..done);
+    if let Some(first) = ranges.front_mut() {
+        first.0 = first.0.max(seq.get());
+    }
 }
 
 /// Takes the last number out of rising ranges.
@@ -178,18 +188,20 @@ fn as_expected(selected: &Selected, silent: Silent) -> UidSet {
     let mask = silent.names.system.iter().fold(Flags::NONE, |flags, flag| flags.with(Flags::system(*flag)));
     let indexes = silent.names.keywords.iter().filter_map(|keyword| selected.view.keywords().find(keyword));
     let mask = indexes.fold(mask, |flags, index| flags.with(Flags::keyword(index)));
+    let seqs = |view: &View| view.seqs_of(&silent.uids);
+    let (seqs_before, seqs_now) = (seqs(&silent.before), seqs(&selected.view));
+    let mut before = silent.before.flags(seqs_before.ranges().iter().copied());
     let mut known = UidSet::new();
-    for range in selected.view.seqs_of(&silent.uids).ranges() {
-        for entry in selected.view.rows(range.0..=range.1) {
-            let Some(before) = silent.before.entry_of(entry.uid) else { continue };
-            let expected = match silent.mode {
-                StoreMode::Replace => mask,
-                StoreMode::Add => before.flags.with(mask),
-                StoreMode::Remove => before.flags.without(mask),
-            };
-            if entry.flags == expected {
-                known.insert(entry.uid.get());
-            }
+    for entry in selected.view.flags(seqs_now.ranges().iter().copied()) {
+        // Both rise by UID.
+        let Some(before) = before.find(|before| before.uid >= entry.uid) else { break };
+        let expected = match silent.mode {
+            StoreMode::Replace => mask,
+            StoreMode::Add => before.flags.with(mask),
+            StoreMode::Remove => before.flags.without(mask),
+        };
+        if before.uid == entry.uid && entry.flags == expected {
+            known.insert(entry.uid.get());
         }
     }
     known
@@ -204,6 +216,15 @@ mod tests {
         let mut ranges = vec![(1, 1), (3, 5)];
         let taken: Vec<u32> = std::iter::from_fn(|| pop_last(&mut ranges)).collect();
         assert_eq!(taken, [5, 4, 3, 1]);
+    }
+
+    #[test]
+    fn what_was_said_is_not_said_again() {
+        let mut ranges = VecDeque::from([(1, 4), (6, 6), (8, 9)]);
+        for (seq, left) in [(3, &[(3, 4), (6, 6), (8, 9)][..]), (6, &[(6, 6), (8, 9)]), (9, &[(9, 9)])] {
+            begin_at(&mut ranges, SeqNum::new(seq).expect("not zero"));
+            assert_eq!(ranges, left);
+        }
     }
 
     #[test]
