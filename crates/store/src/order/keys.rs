@@ -3,6 +3,8 @@
 //!
 //! Strings are kept as their collation keys. The layouts are in `docs/format-index.md`.
 
+use std::borrow::Cow;
+
 use mime::{Address, HeaderBlock};
 use model::{Error, ErrorKind, Result};
 
@@ -45,10 +47,18 @@ fn first_address(header: HeaderBlock<'_>, name: &str) -> Option<Address> {
     fields.find_map(|field| mime::parse_addresses(field.value, 1).into_iter().next())
 }
 
-/// RFC 5256 §3: the `addr-mailbox` of the first address; a group has its name there (RFC 9051 §7.5.2).
+/// RFC 5256 §3: the `addr-mailbox` of the first address; a group has its name there (RFC 9051 §7.5.2). No encoded word stands in an
+/// address (RFC 2047 §5), so what looks like one is not decoded.
 fn mailbox(address: &Option<Address>) -> String {
-    let mailbox = address.as_ref().and_then(|address| address.mailbox.as_deref());
-    mime::decode_unstructured(mailbox.unwrap_or_default()).into_owned()
+    let mailbox = address.as_ref().and_then(|address| address.mailbox.as_deref()).unwrap_or_default();
+    let is_group = address.as_ref().is_some_and(|address| address.host.is_none());
+    let text = if is_group { mime::decode_unstructured(mailbox) } else { octets(mailbox) };
+    text.into_owned()
+}
+
+/// Octets without encoded words: UTF-8, or what SEARCH takes other octets for.
+fn octets(octets: &[u8]) -> Cow<'_, str> {
+    mime::decode_charset(b"us-ascii", octets)
 }
 
 /// RFC 5957 §3: the display name, decoded; without one the name of a group, or `addr-mailbox "@" addr-host`.
@@ -57,7 +67,8 @@ fn display(address: &Option<Address>) -> String {
     match (&address.name, &address.host) {
         (Some(name), _) => mime::decode_unstructured(name).into_owned(),
         (None, None) => mailbox(&Some(address.clone())),
-        (None, Some(_)) => address.text(),
+        (None, Some(host)) if host.is_empty() => mailbox(&Some(address.clone())),
+        (None, Some(host)) => format!("{}@{}", mailbox(&Some(address.clone())), octets(host)),
     }
 }
 
@@ -159,6 +170,10 @@ mod tests {
         assert_eq!(subject(&subject_column(header)).unwrap(), (false, &b""[..]));
         let column = addresses_column(header);
         assert_eq!(address(&column, AddressKey::DisplayFrom).unwrap(), b"CARL@Z");
+        assert_eq!(address(&column, AddressKey::DisplayTo).unwrap(), b"");
+        let column = addresses_column(b"From: =?utf-8?q?x?=@y\r\nTo: <>\r\n\r\n");
+        assert_eq!(address(&column, AddressKey::From).unwrap(), b"=?UTF-8?Q?X?=");
+        assert_eq!(address(&column, AddressKey::DisplayFrom).unwrap(), b"=?UTF-8?Q?X?=@Y");
         assert_eq!(address(&column, AddressKey::DisplayTo).unwrap(), b"");
         let column = references_column(header);
         let (own, rest) = references(&column).unwrap();
