@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mime::Structure;
-use model::{CivilDate, EmailId, Error, ErrorKind, Result};
+use model::{CivilDate, EmailId, Error, ErrorKind, Result, ThreadId};
 
 use crate::account::Inner;
 use crate::derived::{self, column};
+use crate::order::keys;
 
 /// Reads messages of one account. Checks what it reads; damage is [`model::ErrorKind::Corrupt`] with file and offset.
 pub struct Reader {
@@ -77,6 +78,11 @@ impl Reader {
     /// The day of the Date field as written, the zone disregarded; `None` when there is none that can be read.
     pub fn sent_date(&mut self, id: EmailId) -> Result<Option<CivilDate>> {
         Ok(derived::sent_date_of(self.inner.derived(id, column::SENT_DAY)?))
+    }
+
+    /// The thread that the message belongs to (RFC 8474 §5.2); it never changes.
+    pub fn thread_id(&mut self, id: EmailId) -> Result<ThreadId> {
+        keys::thread_id(self.references(id)?, id)
     }
 
     /// [`keys::sent_time_column`](crate::order::keys::sent_time_column)

@@ -149,14 +149,14 @@ fn sorted_as_it_was_meant() {
         }
     }
     let view = account.view(inbox, false).unwrap();
-    for round in 0..300 {
-        let mut criteria: Vec<SortCriterion> = (0..1 + random.index(3))
-            .map(|_| SortCriterion { key: KEYS[random.index(KEYS.len())], reverse: random.below(2) == 0 })
-            .collect();
-        if round < KEYS.len() {
-            criteria = vec![SortCriterion { key: KEYS[round], reverse: false }];
-        }
-        let seqs: NumSet = (1..=400).filter(|_| round < 9 || random.below(3) > 0).collect();
+    // Each key alone, then several at random.
+    let alone = KEYS.map(|key| vec![SortCriterion { key, reverse: false }]);
+    let mut seeds = Prng::new(4);
+    let criterion =
+        |random: &mut Prng| SortCriterion { key: KEYS[random.index(KEYS.len())], reverse: random.one_in(2) };
+    let several = (0..300).map(|_| (0..1 + seeds.index(3)).map(|_| criterion(&mut seeds)).collect::<Vec<_>>());
+    for criteria in alone.into_iter().chain(several) {
+        let seqs: NumSet = (1..=400).filter(|_| random.below(3) > 0).collect();
         let sorted = Sort::new(view.clone(), account.reader(), &criteria, &seqs).finish().unwrap();
         let mut expected: Vec<u32> = seqs.iter().collect();
         expected.sort_by(|x, y| {

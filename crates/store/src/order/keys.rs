@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use mime::{Address, HeaderBlock};
-use model::{Error, ErrorKind, Result};
+use model::{EmailId, Error, ErrorKind, Result, ThreadId};
 
 use super::message_id::{self, Key};
 use super::{collation, subject};
@@ -85,6 +85,17 @@ pub(crate) fn references_column(header: &[u8]) -> Vec<u8> {
     ids.flat_map(Key::to_le_bytes).collect()
 }
 
+/// The thread that a message names itself, from [`references_column`] (RFC 8474 §5.2): that of its oldest reference, or its own when it
+/// has none. A message without any id is a thread alone.
+///
+/// It depends on the message and on nothing else, so that it never changes, is the same in every mailbox and after every rebuild, and
+/// costs no bookkeeping. The price: a reply that names its parent only, itself a reply, begins a thread of its own.
+pub(crate) fn thread_id(column: &[u8], id: EmailId) -> Result<ThreadId> {
+    let (own, mut references) = references(column)?;
+    let oldest = references.next().or(own).unwrap_or_else(|| message_id::unique(id));
+    Ok(ThreadId(oldest as u64))
+}
+
 /// Reads [`sent_time_column`].
 pub(super) fn sent_time(column: &[u8]) -> Option<i64> {
     column.try_into().ok().map(i64::from_le_bytes)
@@ -139,6 +150,8 @@ fn damaged(what: &str) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -164,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_is_named_by_its_oldest_message() {
+        let thread = |header: &str, id| thread_id(&references_column(header.as_bytes()), EmailId(id)).unwrap();
+        let root = thread("Message-ID: <1@x>\r\n\r\n", 1);
+        assert_eq!(thread("Message-ID: <2@x>\r\nIn-Reply-To: <1@x>\r\n\r\n", 2), root);
+        assert_eq!(thread("Message-ID: <3@x>\r\nReferences: <1@x> <2@x>\r\n\r\n", 3), root);
+        assert_ne!(thread("Message-ID: <4@x>\r\n\r\n", 4), root);
+        assert_ne!(thread("\r\n", 5), thread("\r\n", 6));
+        assert_eq!(thread("\r\n", 5), thread("\r\n", 5));
+    }
+
+    #[test]
     fn headers_without_them_have_empty_keys() {
         let header = b"In-Reply-To: your mail <a@b> <c@d>\r\nReferences: none\r\nFrom: carl@z\r\n\r\n";
         assert_eq!(sent_time(&sent_time_column(header)), None);
@@ -179,6 +203,27 @@ mod tests {
         let (own, rest) = references(&column).unwrap();
         assert_eq!(own, None);
         assert!(rest.map(Some).eq([message_id::first_id(b"<a@b>")]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_has_its_columns(
+            names in prop::collection::vec(prop::sample::select(vec!["Subject", "From", "To", "Date", "References", "Message-ID", "In-Reply-To"]), 0..6),
+            values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 6),
+        ) {
+            let mut header = Vec::new();
+            for (name, value) in names.iter().zip(&values) {
+                header.extend_from_slice(name.as_bytes());
+                header.extend_from_slice(b": ");
+                header.extend_from_slice(value);
+                header.extend_from_slice(b"\r\n");
+            }
+            header.extend_from_slice(b"\r\n");
+            prop_assert!([0, 8].contains(&sent_time_column(&header).len()));
+            prop_assert!(subject(&subject_column(&header)).is_ok());
+            prop_assert!(address(&addresses_column(&header), AddressKey::DisplayTo).is_ok());
+            prop_assert!(thread_id(&references_column(&header), EmailId(1)).is_ok());
+        }
     }
 
     #[test]

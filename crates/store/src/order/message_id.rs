@@ -7,6 +7,7 @@
 //! Decision: a local part or a domain may hold any character but spaces, controls and `<>@()[]"\`, where the grammar has less. Ids of
 //! that kind are in real mail, and can be taken for nothing else.
 
+use model::EmailId;
 use sha2::{Digest, Sha256};
 
 /// What stands for a message id.
@@ -25,6 +26,17 @@ pub(super) fn all_ids(value: &[u8]) -> Vec<Key> {
     let mut ids: Vec<Key> = Ids { value, at: 0, open: Unclosed::default() }.collect();
     ids.drain(..ids.len().saturating_sub(REFERENCES_MAX));
     ids
+}
+
+/// The key of a message that has no valid id: nobody can refer to it, since a space and nothing else comes before its number.
+pub(super) fn unique(id: EmailId) -> Key {
+    half(Sha256::new_with_prefix(format!(" {id}")))
+}
+
+/// The first half of a digest.
+fn half(hash: Sha256) -> Key {
+    let digest = hash.finalize();
+    digest.iter().take(16).rev().fold(0, |key, octet| key << 8 | Key::from(*octet))
 }
 
 /// Openers that no closer follows: they are looked for once, so that the time is linear.
@@ -125,9 +137,7 @@ fn msg_id(value: &[u8], start: usize) -> Option<(Key, usize)> {
     if scan.taken == left || scan.skip_space()? != b'>' {
         return None;
     }
-    let digest = scan.hash.finalize();
-    let half: [u8; 16] = digest.get(..16)?.try_into().ok()?;
-    Some((Key::from_le_bytes(half), scan.at + 1))
+    Some((half(scan.hash), scan.at + 1))
 }
 
 struct IdScan<'a> {

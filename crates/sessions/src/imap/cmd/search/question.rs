@@ -2,7 +2,7 @@
 
 use imap_proto::SequenceSet;
 use imap_proto::command::SearchKey;
-use model::{EmailId, Flags, SystemFlag, Uid, UidSet};
+use model::{EmailId, Flags, SystemFlag, ThreadId, Uid, UidSet};
 use store::View;
 use store::search::{DateTest, Query};
 
@@ -82,8 +82,7 @@ pub(crate) fn question(key: &SearchKey, charset: Option<&str>, view: &View, save
         // RFC 7162 §3.1.5: the entry may be ignored by a server that keeps one modseq a message.
         SearchKey::ModSeq { least, .. } => Query::ModSeq(*least),
         SearchKey::EmailId(id) => EmailId::parse(id).map_or_else(nothing, Query::EmailId),
-        // RFC 8474 §5.2: no message has a thread id (THREADID is NIL), so none has this one.
-        SearchKey::ThreadId(_) => nothing(),
+        SearchKey::ThreadId(id) => ThreadId::parse(id).map_or_else(nothing, Query::ThreadId),
     })
 }
 
