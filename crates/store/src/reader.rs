@@ -85,22 +85,22 @@ impl Reader {
         keys::thread_id(self.references(id)?, id)
     }
 
-    /// [`keys::sent_time_column`](crate::order::keys::sent_time_column)
+    /// See [`keys::sent_time_column`].
     pub(crate) fn sent_time(&mut self, id: EmailId) -> Result<&[u8]> {
         self.inner.derived(id, column::SENT_TIME)
     }
 
-    /// [`keys::subject_column`](crate::order::keys::subject_column)
+    /// See [`keys::subject_column`].
     pub(crate) fn base_subject(&mut self, id: EmailId) -> Result<&[u8]> {
         self.inner.derived(id, column::BASE_SUBJECT)
     }
 
-    /// [`keys::addresses_column`](crate::order::keys::addresses_column)
+    /// See [`keys::addresses_column`].
     pub(crate) fn sort_addresses(&mut self, id: EmailId) -> Result<&[u8]> {
         self.inner.derived(id, column::SORT_ADDRESSES)
     }
 
-    /// [`keys::references_column`](crate::order::keys::references_column)
+    /// See [`keys::references_column`].
     pub(crate) fn references(&mut self, id: EmailId) -> Result<&[u8]> {
         self.inner.derived(id, column::REFERENCES)
     }
