@@ -288,3 +288,25 @@ impl ContextRun {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_one_run() {
+        let found = positions(&[9, 4, 7, 1, 2], |uid| uid != 7);
+        assert_eq!(found, [(1, vec![9, 4]), (4, vec![1, 2])]);
+        assert_eq!(positions(&[], |_| true), []);
+    }
+
+    #[test]
+    fn results_have_a_limit() {
+        let of = |results| Context { results, ..Context::new("a", true, SearchKey::All, None, &[]) };
+        let most = CONTEXT_RESULTS_MAX as u32;
+        let apart = |count: u32| Results::Set((1..=count).map(|n| 2 * n).collect());
+        assert!(!of(apart(most)).is_too_large() && of(apart(most + 1)).is_too_large());
+        let sorted = |count: u32| Results::Sorted((1..=count).collect());
+        assert!(!of(sorted(most)).is_too_large() && of(sorted(most + 1)).is_too_large());
+    }
+}

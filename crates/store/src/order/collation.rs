@@ -20,13 +20,6 @@ pub(super) fn append_key(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// The key of `text`.
-pub(super) fn key(text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    append_key(text, &mut out);
-    out
-}
-
 /// The simple title case mapping of UnicodeData.txt.
 ///
 /// The standard library has the full upper case mappings. The simple title case is the same where that is one character, but for the
@@ -55,6 +48,12 @@ fn title_case(character: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key(text: &str) -> Vec<u8> {
+        let mut out = Vec::new();
+        append_key(text, &mut out);
+        out
+    }
 
     fn text(of: &str) -> String {
         String::from_utf8(key(of)).expect("a key is UTF-8")

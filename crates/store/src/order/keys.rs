@@ -7,9 +7,25 @@ use std::borrow::Cow;
 
 use mime::{Address, HeaderBlock};
 use model::{EmailId, Error, ErrorKind, Result, ThreadId};
+use sha2::{Digest, Sha256};
 
 use super::message_id::{self, Key};
 use super::{collation, subject};
+
+/// Longest collation key that is kept whole, octets.
+const SORT_KEY_BYTES_MAX: usize = 4096;
+
+/// Appends the collation key of `text`. Of a longer one the beginning is kept and then half of the SHA-256 of all of it: equal texts stay
+/// equal and others different, and only those that differ behind 4096 octets stand in another order than theirs.
+fn append_key(text: &str, out: &mut Vec<u8>) {
+    let start = out.len();
+    collation::append_key(text, out);
+    if out.len() - start > SORT_KEY_BYTES_MAX {
+        let digest = Sha256::digest(out.get(start..).unwrap_or_default());
+        out.truncate(start + SORT_KEY_BYTES_MAX);
+        out.extend(digest.iter().take(16));
+    }
+}
 
 /// The sent date of a header in UTC (RFC 5256 §2.2): i64 little-endian, Unix seconds; empty when there is none that can be read.
 pub(crate) fn sent_time_column(header: &[u8]) -> Vec<u8> {
@@ -23,7 +39,7 @@ pub(crate) fn subject_column(header: &[u8]) -> Vec<u8> {
     let base = subject::base_subject(value);
     let mut column = Vec::with_capacity(1 + base.text.len());
     column.push(u8::from(base.is_reply_or_forward));
-    collation::append_key(&base.text, &mut column);
+    append_key(&base.text, &mut column);
     column
 }
 
@@ -34,7 +50,8 @@ pub(crate) fn addresses_column(header: &[u8]) -> Vec<u8> {
     let mut column = Vec::new();
     let texts = [mailbox(&from), mailbox(&to), mailbox(&cc), display(&from), display(&to)];
     for text in texts {
-        let key = collation::key(&text);
+        let mut key = Vec::with_capacity(text.len());
+        append_key(&text, &mut key);
         column.extend_from_slice(&u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes());
         column.extend_from_slice(&key);
     }
@@ -203,6 +220,17 @@ mod tests {
         let (own, rest) = references(&column).unwrap();
         assert_eq!(own, None);
         assert!(rest.map(Some).eq([message_id::first_id(b"<a@b>")]));
+    }
+
+    #[test]
+    fn long_keys_are_cut_and_stay_different() {
+        let key =
+            |end: &str| subject_column(format!("Subject: {}{end}\r\n\r\n", "x".repeat(SORT_KEY_BYTES_MAX)).as_bytes());
+        assert_eq!(key("").len(), 1 + SORT_KEY_BYTES_MAX);
+        assert_eq!(key("a").len(), 1 + SORT_KEY_BYTES_MAX + 16);
+        assert_eq!(key("a"), key("A"));
+        assert_ne!(key("a"), key("b"));
+        assert!(key("") < key("a"));
     }
 
     proptest! {

@@ -229,11 +229,17 @@ impl Gathered {
         }
         let (own, references) = keys::references(reader.references(entry.email_id)?)?;
         let count = references.size_hint().0;
-        if self.message_of.len().saturating_add(count) >= THREAD_NODES_MAX {
-            return Err(Error::over_limit("thread_nodes_max", "there are too many messages and references to thread"));
-        }
+        self.room_for(count)?;
         self.link(message, own, references);
         Ok(count)
+    }
+
+    /// Whether a message with so many references may be taken.
+    fn room_for(&self, references: usize) -> Result<()> {
+        if self.message_of.len().saturating_add(references) >= THREAD_NODES_MAX {
+            return Err(Error::over_limit("thread_nodes_max", "there are too many messages and references to thread"));
+        }
+        Ok(())
     }
 
     /// Takes a message of which nothing can be read.

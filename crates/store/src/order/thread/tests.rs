@@ -345,3 +345,12 @@ fn long_chains_neither_recurse_nor_take_long() {
     }
     threads(&chain, Algorithm::References);
 }
+
+#[test]
+fn the_limit_holds_at_and_one_over() {
+    let mut gathered = Gathered::new();
+    gathered.message_of = vec![NONE; THREAD_NODES_MAX - 3];
+    // The message itself needs a node too.
+    assert!(gathered.room_for(2).is_ok());
+    assert_eq!(gathered.room_for(3).unwrap_err().limit(), Some("thread_nodes_max"));
+}
