@@ -194,6 +194,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_invalid_in_a_date_is_left_out() {
+        // RFC 5256 §2.2: without a valid zone it is UTC, without a valid time midnight, without a date nothing.
+        let time = |date: &str| sent_time(&sent_time_column(format!("Date: {date}\r\n\r\n").as_bytes()));
+        let day = 978_307_200;
+        assert_eq!(time("Mon, 1 Jan 2001 10:00:00 +0100"), Some(day + 9 * 3600));
+        assert_eq!(time("1 Jan 2001 10:00:00 EST"), Some(day + 15 * 3600));
+        assert_eq!(time("1 Jan 2001 10:00:00 +9999"), Some(day + 10 * 3600));
+        assert_eq!(time("1 Jan 2001 10:00:00 nowhere"), Some(day + 10 * 3600));
+        assert_eq!(time("1 Jan 2001 10:00:00"), Some(day + 10 * 3600));
+        assert_eq!(time("1 Jan 2001 25:61:00 +0000"), Some(day));
+        assert_eq!(time("1 Jan 2001"), Some(day));
+        assert_eq!(time("32 Jan 2001 10:00:00 +0000"), None);
+        assert_eq!(time("yesterday"), None);
+    }
+
+    #[test]
     fn a_thread_is_named_by_its_oldest_message() {
         let thread = |header: &str, id| thread_id(&references_column(header.as_bytes()), EmailId(id)).unwrap();
         let root = thread("Message-ID: <1@x>\r\n\r\n", 1);
