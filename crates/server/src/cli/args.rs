@@ -41,7 +41,7 @@ pub struct Global {
 pub enum Command {
     /// Serve mail until SIGTERM or SIGINT; SIGHUP reads configuration and certificate again
     Serve {
-        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, metrics=…; port 0 takes a free one
+        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, pop3=…, pop3s=…, metrics=…; port 0 takes a free one
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
     },
@@ -216,8 +216,8 @@ pub enum User {
 fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {
     let (protocol, address) =
         text.split_once('=').ok_or("expected PROTOCOL=ADDRESS:PORT, such as imap=127.0.0.1:1143")?;
-    let protocol =
-        Protocol::from_name(protocol).ok_or_else(|| format!("{protocol:?} is neither imap nor imaps nor metrics"))?;
+    let protocol = Protocol::from_name(protocol)
+        .ok_or_else(|| format!("{protocol:?} is none of imap, imaps, pop3, pop3s, metrics"))?;
     let address =
         address.parse().map_err(|_| format!("{address:?} is no address with a port, such as 127.0.0.1:1143"))?;
     Ok((protocol, address))
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn listeners() {
         assert_eq!(listener("imaps=[::1]:993"), Ok((Protocol::Imaps, "[::1]:993".parse().unwrap())));
-        for bad in ["imap", "pop3=127.0.0.1:1", "imap=localhost:1", "imap=127.0.0.1"] {
+        for bad in ["imap", "pop2=127.0.0.1:1", "imap=localhost:1", "imap=127.0.0.1"] {
             assert!(listener(bad).is_err(), "{bad}");
         }
     }
