@@ -17,6 +17,7 @@ pub mod import;
 mod listeners;
 mod mailboxes;
 mod message;
+pub mod order;
 mod reader;
 mod recent;
 mod restore;

@@ -9,6 +9,7 @@ use imap_proto::encode::number;
 use model::{Flags, NumSet, SeqNum, UidSet};
 use store::{Changes, FlagNames, StoreMode, View};
 
+use super::context::ContextRun;
 use super::state::{Selected, Session};
 use super::write::{self, FlagsLine};
 use crate::Output;
@@ -39,6 +40,16 @@ pub(crate) struct Updates {
     middle: Option<Middle>,
     /// Flags still to come, sequence numbers of the new view.
     flags: Flagged,
+    /// What there is to say of search results that the client follows.
+    contexts: Option<Box<Followed>>,
+}
+
+/// What changes in the contexts of the session.
+struct Followed {
+    /// What they lose to expunges, in the numbers of before: it must come first (RFC 5267 §4.3.4).
+    lost: Vec<u8>,
+    /// What they gain and lose by the rest: it comes behind the EXISTS that makes the numbers valid (RFC 5267 §4.3.3).
+    changed: ContextRun,
 }
 
 #[derive(Default)]
@@ -69,6 +80,7 @@ impl Updates {
         let qresync = session.enabled.qresync;
         let selected = session.selected.as_mut()?;
         let own = std::mem::take(&mut selected.own);
+        let before = (!selected.contexts.is_empty()).then(|| selected.view.clone());
         let changes = if selected.view.has_news() { selected.view.advance(expunges) } else { Changes::default() };
         let modseq_known = own.silent.as_ref().is_some_and(|silent| silent.modseq_known);
         let silent = own.silent.map(|silent| as_expected(selected, silent)).unwrap_or_default();
@@ -77,6 +89,7 @@ impl Updates {
         if changes.is_empty() && flagged.is_empty() && !gone {
             return None;
         }
+        let contexts = before.map(|before| Box::new(followed(selected, &before, &changes)));
         let seqs = selected.view.seqs_of(&flagged);
         let (expunged, vanished) =
             if qresync { (NumSet::new(), changes.expunged_uids) } else { (changes.expunged_seqs, NumSet::new()) };
@@ -85,13 +98,16 @@ impl Updates {
             vanished: vanished.ranges().to_vec(),
             middle: Some(Middle { exists: changes.added > 0, keywords: changes.keywords_changed, gone }),
             flags: Flagged { seqs: seqs.ranges().iter().copied().collect(), silent, modseq_known, uid: own.uid },
+            contexts,
         })
     }
 
     /// Writes until the output is full; true when all is said.
     pub fn pull(&mut self, session: &mut Session, out: &mut Output) -> bool {
         while !out.is_full() {
-            if let Some(seq) = pop_last(&mut self.expunged) {
+            if let Some(followed) = self.contexts.as_mut().filter(|followed| !followed.lost.is_empty()) {
+                out.push(&std::mem::take(&mut followed.lost));
+            } else if let Some(seq) = pop_last(&mut self.expunged) {
                 out.push(b"* ");
                 number(out.bytes_mut(), u64::from(seq));
                 out.push(b" EXPUNGE\r\n");
@@ -100,12 +116,25 @@ impl Updates {
                 vanished_line(out, &self.vanished.split_off(from), false);
             } else if let Some(middle) = self.middle.take() {
                 middle.write(session, out);
+            } else if !self.flags.pull(session, out) {
+                return false;
             } else {
-                return self.flags.pull(session, out);
+                return self.contexts.as_mut().is_none_or(|followed| followed.changed.pull(session, out));
             }
         }
         false
     }
+}
+
+/// Takes expunged entries out of the contexts, and begins to look at what was added or changed.
+fn followed(selected: &mut Selected, before: &View, changes: &Changes) -> Followed {
+    let mut lost = Vec::new();
+    for context in &mut selected.contexts {
+        context.expunge(before, &changes.expunged_uids, &mut lost);
+    }
+    let first_added = selected.view.exists().saturating_sub(changes.added).saturating_add(1);
+    let added: UidSet = selected.view.rows(first_added..=u32::MAX).map(|entry| entry.uid).collect();
+    Followed { lost, changed: ContextRun::new(changes.flags_changed.union(&added)) }
 }
 
 impl Middle {
