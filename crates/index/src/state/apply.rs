@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{MailboxId, MailboxName, ModSeq, UidValidity};
 
-use super::chunk::Row;
+use super::columns::Row;
 use super::{DeletedMailbox, History, Mailbox, State};
 use crate::record::{Event, NewRow};
 
@@ -71,14 +71,16 @@ impl State {
                 self.change(*mailbox, |mailbox| mailbox.set_flags(uids, *flags, frame.modseq))
             }
             Event::Expunged { mailbox, uids } => self.change(*mailbox, |mailbox| {
-                let rows = mailbox.take_rows(uids);
-                mailbox.remember_expunged(uids, rows, frame.modseq, frame.time, ranges_max);
+                let batch = mailbox.take(uids, frame.modseq, frame.time);
+                mailbox.remember_expunged(batch, ranges_max);
             }),
             Event::Discarded { mailbox, uids } => {
                 let mut gone = Vec::new();
                 let is_here = self.change(*mailbox, |mailbox| {
-                    gone.extend(mailbox.take_rows(uids).iter().map(|row| row.email_id));
-                    mailbox.remember_expunged(uids, Vec::new(), frame.modseq, frame.time, ranges_max);
+                    let mut batch = mailbox.take(uids, frame.modseq, frame.time);
+                    gone.extend(batch.rows().map(|row| row.email_id));
+                    batch.parts = Vec::new();
+                    mailbox.remember_expunged(batch, ranges_max);
                 });
                 self.foreign.release(&gone);
                 is_here
@@ -199,7 +201,7 @@ impl State {
 
     /// Lets go of what was expunged or deleted before `time` (seconds since 1970): it can no longer be brought back.
     pub(crate) fn prune(&mut self, time: i64) {
-        let old = |batch: &super::Batch| batch.time < time && !batch.rows.is_empty();
+        let old = |batch: &super::Batch| batch.time < time && !batch.parts.is_empty();
         let touched: Vec<MailboxId> = self
             .mailboxes
             .values()

@@ -8,6 +8,7 @@ mod change;
 #[cfg(test)]
 mod change_tests;
 mod chunk;
+mod columns;
 mod diff;
 mod foreign;
 mod history;
@@ -22,17 +23,18 @@ use model::{EmailId, MailboxId, MailboxName, ModSeq};
 use crate::ForeignMessage;
 
 pub(crate) use apply::{Frame, chain};
+pub(crate) use chunk::{Chunk, Slot, Summary};
+pub(crate) use columns::CHUNK_ROWS_MAX;
 #[cfg(test)]
-pub(crate) use chunk::COLUMNS;
-pub(crate) use chunk::{CHUNK_ROWS_MAX, Chunk, Slot, Summary};
+pub(crate) use columns::COLUMNS;
 #[cfg(test)]
 pub(crate) use foreign::FOREIGN_COLUMNS;
 pub(crate) use foreign::{Block as ForeignBlock, ForeignTable};
-pub(crate) use history::{Batch, History};
+pub(crate) use history::{Batch, History, Part};
 #[cfg(test)]
 pub(crate) use packed::Spec;
 
-pub use chunk::Row;
+pub use columns::Row;
 pub use diff::Changes;
 pub use mailbox::{ExpungedRow, Mailbox, Rows};
 

@@ -9,7 +9,9 @@
 //!
 //! Invariant: both give the same for the same octets, however these were cut.
 
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+use std::hash::Hasher;
+
+use twox_hash::XxHash3_64;
 
 use super::fields::{Filter, Part};
 use super::meta::{LineStart, MetaField, MetaName, meta_field_at, meta_fields};
@@ -174,17 +176,17 @@ impl Canonical {
         if !self.ends_line {
             self.hash.update(b"\n");
         }
-        self.hash.0.digest()
+        self.hash.0.finish()
     }
 }
 
 /// XXH3, which does not say what it has seen.
 #[derive(Clone, Default)]
-struct Hash(Xxh3Default);
+struct Hash(XxHash3_64);
 
 impl Hash {
     fn update(&mut self, octets: &[u8]) {
-        self.0.update(octets);
+        self.0.write(octets);
     }
 }
 
@@ -306,7 +308,7 @@ static QUOTED: std::sync::LazyLock<memchr::memmem::Finder<'static>> =
 
 fn digest_without(content: &[u8], fields: &[MetaField]) -> u64 {
     if fields.is_empty() && content.last() == Some(&b'\n') {
-        return xxh3_64(content);
+        return XxHash3_64::oneshot(content);
     }
     let mut hash = Hash::default();
     let mut at = 0;
@@ -323,7 +325,7 @@ fn digest_without(content: &[u8], fields: &[MetaField]) -> u64 {
     if last != Some(b'\n') {
         hash.update(b"\n");
     }
-    hash.0.digest()
+    hash.0.finish()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::Result;
 use platform::{File, Metadata, Timestamp};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Octets at the end of a file over which [`tail_digest`] goes.
 pub const TAIL_BYTES: u64 = 4096;
@@ -56,5 +56,5 @@ pub fn tail_digest(file: &dyn File, len: u64) -> Result<u64> {
     let start = len.saturating_sub(TAIL_BYTES);
     let mut tail = vec![0; (len - start) as usize];
     file.read_exact_at(&mut tail, start)?;
-    Ok(xxh3_64(&tail))
+    Ok(XxHash3_64::oneshot(&tail))
 }

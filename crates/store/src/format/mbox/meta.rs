@@ -28,8 +28,6 @@ pub enum MetaName {
     XKeywords,
     /// `Content-Length`.
     ContentLength,
-    /// `Lines`: mutt writes it, and takes out what stood there, whenever it changes a message's flags.
-    Lines,
     /// `X-Mailyard-Filler`: octets without a meaning, which an expunge gave to the message before or behind it rather than to move the
     /// rest of the file.
     Filler,

@@ -14,7 +14,7 @@
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
 //! - [`mod@write`]: bringing a file up to date with the log.
 //!
-//! and how an account lives in such files (`docs/decisions/0006-mbox.md`):
+//! and how an account lives in such files (`docs/decisions/0007-mbox.md`):
 //!
 //! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file.
 //! - `sync`: from the file into the log; `project`: from the log into the file.

@@ -334,11 +334,6 @@ pub(super) fn end_line(text: &mut Vec<u8>, eol: &[u8]) {
     }
 }
 
-/// Whether a field is left to the programs that write it: it says something of the text, not of the mailbox.
-fn is_of_others(name: MetaName) -> bool {
-    matches!(name, MetaName::ContentLength | MetaName::Lines)
-}
-
 fn letters(flags: FileFlags, letters: &[(u8, FileFlags)]) -> Vec<u8> {
     letters.iter().filter(|(_, flag)| flags.has(*flag)).map(|(letter, _)| *letter).collect()
 }
