@@ -13,6 +13,8 @@
 
 pub mod digest;
 pub mod fields;
+#[cfg(test)]
+mod format_doc;
 pub mod from_line;
 pub mod lock;
 pub mod meta;
