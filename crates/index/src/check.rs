@@ -163,7 +163,7 @@ fn compare(state: &State, replayed: &State, index_dir: &Path, report: &mut Check
     if !is_same_account {
         report.find(index_dir, 0, None, "the index and the log disagree about the account");
     }
-    for mailbox in state.mailboxes() {
+    for mailbox in state.all_mailboxes() {
         if !replayed.mailbox(mailbox.id()).is_some_and(|other| is_same(mailbox, other)) {
             let what = format!("the index and the log disagree about the mailbox {}", mailbox.name());
             report.find(index_dir, 0, None, what);
@@ -173,7 +173,7 @@ fn compare(state: &State, replayed: &State, index_dir: &Path, report: &mut Check
 
 /// Every entry has its message.
 fn check_references(state: &State, layout: &Layout, dir: &Path, report: &mut CheckReport) -> Result<()> {
-    for mailbox in state.mailboxes() {
+    for mailbox in state.all_mailboxes() {
         for (_, row) in mailbox.all_rows() {
             let in_tail = layout.tails.iter().any(|tail| tail.find(row.email_id).is_some());
             let known = in_tail || state.foreign.has(row.email_id);

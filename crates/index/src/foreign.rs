@@ -11,11 +11,17 @@ use model::{EmailId, Error, ErrorKind, Result};
 ///
 /// Both functions verify what they read: `Corrupt` when a file is not as it was, `Expunged` when the message has left it.
 pub trait Foreign: Send + Sync + std::fmt::Debug {
-    /// Appends the header of a message to `out`, the empty line included: as many octets as the log was told.
-    fn header(&self, id: EmailId, out: &mut Vec<u8>) -> Result<()>;
+    /// Appends the header of a message to `out`, the empty line included: as many octets as the log was told, which `message` says.
+    fn header(&self, id: EmailId, message: &ForeignMessage, out: &mut Vec<u8>) -> Result<()>;
 
     /// Gives the bytes of `range` to `sink`, in pieces of at most 128 KiB. The range is not empty and inside the message.
-    fn range(&self, id: EmailId, range: Range<u64>, sink: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+    fn range(
+        &self,
+        id: EmailId,
+        message: &ForeignMessage,
+        range: Range<u64>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()>;
 }
 
 /// What the log knows of a foreign message.
@@ -43,7 +49,7 @@ pub(crate) fn stream(
         return Ok(());
     }
     let mut given = 0;
-    foreign.range(id, start..end, &mut |piece| {
+    foreign.range(id, message, start..end, &mut |piece| {
         given += piece.len() as u64;
         if given > end - start { Err(wrong_length(id)) } else { sink(piece) }
     })?;
@@ -53,7 +59,7 @@ pub(crate) fn stream(
 /// Replaces `out` by a foreign message's header.
 pub(crate) fn header(foreign: &dyn Foreign, id: EmailId, message: &ForeignMessage, out: &mut Vec<u8>) -> Result<()> {
     out.clear();
-    foreign.header(id, out)?;
+    foreign.header(id, message, out)?;
     if out.len() == message.header_octets as usize { Ok(()) } else { Err(wrong_length(id)) }
 }
 

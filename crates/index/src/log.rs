@@ -46,6 +46,7 @@ pub struct Log {
     pub(crate) options: Options,
     pub(crate) derive: Option<Arc<dyn Derive>>,
     pub(crate) foreign: Option<Arc<dyn Foreign>>,
+    pub(crate) foreign_caches: crate::cache::ForeignCaches,
     head: Mutex<Head>,
     settled: Condvar,
     writer: Mutex<TailWriter>,
@@ -162,6 +163,7 @@ impl Log {
             options,
             derive,
             foreign,
+            foreign_caches: Default::default(),
             published: RwLock::new(Arc::new(state.clone())),
             head: Mutex::new(Head {
                 state,

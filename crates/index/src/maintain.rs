@@ -51,7 +51,7 @@ pub struct MaintainReport {
     pub sealed: u32,
     /// Segments rewritten or merged.
     pub compacted: u32,
-    /// Segments whose derived blobs were made.
+    /// Segments, and groups of foreign messages, whose derived blobs were made.
     pub cached: u32,
     /// Whether a checkpoint was written.
     pub checkpointed: bool,
@@ -108,7 +108,11 @@ impl Log {
             done += old + new;
         }
         while done < budget.bytes {
-            let Some(bytes) = self.build_cache()? else { break };
+            let Some(bytes) =
+                self.build_cache()?.map_or_else(|| self.build_foreign_cache(), |bytes| Ok(Some(bytes)))?
+            else {
+                break;
+            };
             report.cached += 1;
             done += bytes;
         }

@@ -519,7 +519,8 @@ pub trait Derive: Send + Sync + std::fmt::Debug {
     /// again whenever somebody needs one.
     fn derive(&self, message: &mut MessageBytes<'_>) -> Result<Vec<Vec<u8>>>;
 
-    /// A blob that needs nothing but the header, made from it; `None` for those that need the whole message.
+    /// A blob that needs nothing but the header, made from it; `None` for those that need the whole message: which these are depends on the
+    /// column alone.
     fn derive_from_header(&self, column: usize, header: &[u8]) -> Option<Vec<u8>> {
         let _ = (column, header);
         None

@@ -269,7 +269,7 @@ fn mailbox_id(input: &mut Input<'_>) -> Option<MailboxId> {
 }
 
 fn mailbox_name(input: &mut Input<'_>) -> Option<MailboxName> {
-    MailboxName::new(input.text()?).ok()
+    MailboxName::stored(input.text()?).ok()
 }
 
 impl Event {

@@ -92,7 +92,7 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     }
     files.findings.append(&mut replay.findings);
     replay.state.foreign.purge();
-    crate::cache::remove_useless(env, dir, &layout.segments);
+    crate::cache::remove_useless(env, dir, &layout.segments, &replay.state);
     let progress = Progress::new(checkpointed, files.findings);
     Ok(Opened { state: replay.state, layout, progress, lock })
 }

@@ -182,7 +182,9 @@ impl Transaction {
         if uidvalidity == 0 {
             return Err(Error::new(ErrorKind::Invalid, "UIDVALIDITY is never zero"));
         }
-        self.room_for_mailbox()?;
+        if !name.is_hidden() {
+            self.room_for_mailbox()?;
+        }
         let id = MailboxId(self.state.mailbox_id_next);
         let special_use = special_use_bits(special_uses);
         self.record(&Event::MailboxCreated { id, name: name.clone(), uidvalidity, special_use });

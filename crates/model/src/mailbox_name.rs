@@ -4,10 +4,13 @@ use std::fmt;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::{Error, ErrorKind, Result, limits};
+use crate::{Error, ErrorKind, MailboxId, Result, limits};
 
 /// What stands between the levels of a mailbox name, in every account.
 pub const HIERARCHY_DELIMITER: char = '/';
+
+/// What the names of hidden mailboxes begin with; no other name can.
+const HIDDEN: &str = "\u{1}";
 
 /// A mailbox name: UTF-8 in Normalization Form C (RFC 9051 §5.1), no empty level, no control characters, `INBOX` in upper case
 /// wherever it is the first level. `*` and `%` are allowed: RFC 9051 §5.1 discourages them, but mail that is moved here has them.
@@ -37,6 +40,31 @@ impl MailboxName {
             normal.replace_range(..first, "INBOX");
         }
         Ok(MailboxName(normal))
+    }
+
+    /// A name as a log has it: hidden ones as well ([`MailboxName::hidden`]).
+    pub fn stored(name: &str) -> Result<Self> {
+        let number = name.strip_prefix(HIDDEN).and_then(|number| number.parse().ok().map(MailboxId));
+        match number.map(MailboxName::hidden).filter(|hidden| hidden.0 == name) {
+            Some(hidden) => Ok(hidden),
+            None => MailboxName::new(name),
+        }
+    }
+
+    /// The name of the mailbox that a store keeps beside the mailbox `of` for its own purposes. Nobody else can name it, and it sorts before
+    /// every other name.
+    pub fn hidden(of: MailboxId) -> Self {
+        MailboxName(format!("{HIDDEN}{}", of.0))
+    }
+
+    /// Whether this is one of [`MailboxName::hidden`].
+    pub fn is_hidden(&self) -> bool {
+        self.0.starts_with(HIDDEN)
+    }
+
+    /// The mailbox that this one is kept beside; `None`: it is not hidden.
+    pub fn hidden_of(&self) -> Option<MailboxId> {
+        self.0.strip_prefix(HIDDEN)?.parse().ok().map(MailboxId)
     }
 
     /// The user's primary mailbox.
@@ -108,6 +136,19 @@ mod tests {
         assert!(MailboxName::new(&vec!["a"; limits::MAILBOX_LEVELS_MAX].join("/")).is_ok());
         let error = MailboxName::new(&vec!["a"; limits::MAILBOX_LEVELS_MAX + 1].join("/")).unwrap_err();
         assert_eq!(error.limit(), Some("mailbox_levels_max"));
+    }
+
+    #[test]
+    fn hidden_names_come_from_the_log_only() {
+        let hidden = MailboxName::hidden(MailboxId(12));
+        assert_eq!((hidden.hidden_of(), MailboxName::inbox().hidden_of()), (Some(MailboxId(12)), None));
+        assert!(hidden.is_hidden() && hidden < MailboxName::new(" ").unwrap());
+        assert_eq!(MailboxName::stored(hidden.as_str()).unwrap(), hidden);
+        assert_eq!(MailboxName::new(hidden.as_str()).unwrap_err().kind(), ErrorKind::Invalid);
+        for bad in ["\u{1}", "\u{1}a", "\u{1}012", "\u{1}12/a", "a/\u{1}12"] {
+            assert_eq!(MailboxName::stored(bad).unwrap_err().kind(), ErrorKind::Invalid, "{bad:?}");
+        }
+        assert_eq!(MailboxName::stored("inbox").unwrap(), MailboxName::inbox());
     }
 
     #[test]

@@ -12,11 +12,14 @@ use model::{
 
 use platform::Env;
 
-use crate::edit::{Edit, Pending};
+use crate::edit::{Edit, Effects, Pending};
+use crate::format::mbox::account::{MboxAccount, Moment, Patience};
+use crate::format::mbox::foreign::ForeignSlot;
+use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
 use crate::writes::Writes;
-use crate::{MessageWriter, PendingMessage, Reader, View};
+use crate::{MessageWriter, Options, PendingMessage, Reader, View};
 
 /// One user's mail.
 pub struct Account {
@@ -31,6 +34,7 @@ pub(crate) struct Inner {
     listeners: Arc<Listeners>,
     recent: RecentFloors,
     message_bytes_max: u64,
+    mbox: Option<Arc<MboxAccount>>,
 }
 
 impl Inner {
@@ -46,6 +50,11 @@ impl Inner {
     /// The account as it is durably.
     pub(crate) fn state(&self) -> Arc<State> {
         self.log.state()
+    }
+
+    /// The files of the account, if its messages lie in mbox files.
+    pub(crate) fn mbox(&self) -> Option<&Arc<MboxAccount>> {
+        self.mbox.as_ref()
     }
 
     /// Entries of `mailbox` from here on are \Recent to whoever asks next; from now on they are not. Returns the old floor.
@@ -178,17 +187,28 @@ impl Account {
         name: AccountName,
         env: Env,
         log: Arc<Log>,
-        message_bytes_max: u64,
+        options: &Options,
         writes: &Arc<Writes>,
-    ) -> Self {
+        foreign: Option<Arc<ForeignSlot>>,
+    ) -> Result<Self> {
         let listeners = Arc::new(Listeners::default());
         let (to_call, count) = (Arc::clone(&listeners), writes.counter(&log));
         log.set_listener(Some(Box::new(move |state| {
             count(state.modseq().0);
             to_call.call();
         })));
-        let recent = RecentFloors::default();
-        Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max }) }
+        let format = AccountFormat::parse(log.state().annotation(account_format::KEY))?;
+        let mbox = MboxAccount::open(env.clone(), Arc::clone(&log), Arc::clone(&listeners), &format, &options.mbox)?;
+        if let (Some(foreign), Some(mbox)) = (foreign, &mbox) {
+            foreign.set(mbox);
+        }
+        let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
+        Ok(Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max, mbox }) })
+    }
+
+    /// Where its messages lie.
+    pub fn format(&self) -> Result<AccountFormat> {
+        AccountFormat::parse(self.inner.state().annotation(account_format::KEY))
     }
 
     /// Its name.
@@ -199,8 +219,12 @@ impl Account {
     /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
     /// then wait for one sync without a thread for each. When `change` fails, nothing was done.
     pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
-        let (value, ticket) = self.inner.log.transact(|transaction| change(&mut Edit { transaction }))?;
-        Ok(Pending::new(value, ticket))
+        let files = self.inner.mbox();
+        let ((value, effects), ticket) = self.inner.log.transact(|transaction| {
+            let mut edit = Edit { transaction, has_files: files.is_some(), effects: Effects::default() };
+            Ok((change(&mut edit)?, edit.effects))
+        })?;
+        Ok(Pending::new(value, ticket, files.map(|files| (Arc::clone(files), effects))))
     }
 
     /// Like [`Account::begin`], and waits until it is durable.
@@ -211,6 +235,48 @@ impl Account {
     /// Makes a change durable; with the answer of `change`.
     pub(crate) fn commit<T>(&self, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
         self.inner.log.commit(change)
+    }
+
+    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one. Costs one question to the file system when
+    /// there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
+    pub fn refresh(&self, id: MailboxId) -> Result<()> {
+        self.refresh_with(id, Patience::Wait)
+    }
+
+    /// Like [`Account::refresh`], without waiting for anybody. False: there may be news in a file that is locked just now.
+    pub fn try_refresh(&self, id: MailboxId) -> Result<bool> {
+        match self.refresh_with(id, Patience::None) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::InUse => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
+        let Some(files) = self.inner.mbox() else { return Ok(()) };
+        match files.file_box(id) {
+            Ok(file_box) => files.refresh(&file_box, patience),
+            // Deleted meanwhile, or not known: others say so.
+            Err(_no_file) => Ok(()),
+        }
+    }
+
+    /// Makes the mailbox's file show what the log says, as far as the settings want that at such a moment; nothing for a mailbox without a
+    /// file. [`ErrorKind::InUse`]: another program has locked it; it is tried again when the mailbox is idle.
+    pub fn write_back(&self, id: MailboxId, moment: Moment) -> Result<()> {
+        let Some(files) = self.inner.mbox() else { return Ok(()) };
+        match files.file_box(id) {
+            Ok(file_box) => files.write_back(&file_box, moment),
+            Err(_no_file) => Ok(()),
+        }
+    }
+
+    /// Ends all work on the account; for the store, when nobody uses it any more.
+    pub(crate) fn close(&self) -> Result<()> {
+        if let Some(files) = self.inner.mbox() {
+            files.close();
+        }
+        self.inner.log.close()
     }
 
     /// A mailbox in numbers.

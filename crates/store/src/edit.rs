@@ -3,14 +3,29 @@
 //! Invariant: everything that one [`Edit`] did becomes durable at once or not at all; what it read to decide was decided in the same
 //! transaction.
 
+use std::sync::Arc;
+
 use index::{NewEntry, Ticket, Transaction, Wake};
-use model::{DateTime, Error, ErrorKind, FlagChange, Flags, MailboxId, ModSeq, Result, Uid, UidSet};
+use model::{DateTime, Error, ErrorKind, FlagChange, Flags, MailboxId, MailboxName, ModSeq, Result, Uid, UidSet};
 
 use crate::account::{Account, Appended, Copied, Expunged, FlagNames, NewMessage, StoreFlags, StoreMode, Stored};
+use crate::format::mbox::account::MboxAccount;
 
 /// A change in the making; see [`Account::begin`].
 pub struct Edit<'a> {
     pub(crate) transaction: &'a mut Transaction,
+    /// The account's messages lie in files that others read, too.
+    pub(crate) has_files: bool,
+    pub(crate) effects: Effects,
+}
+
+/// What a change means for the files of an account.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Messages came into these mailboxes.
+    pub(crate) filled: Vec<MailboxId>,
+    /// Mailboxes were made, renamed or deleted.
+    pub(crate) names: bool,
 }
 
 /// The answer of a change that is on its way to the disk. Dropping it leaves the change on its way.
@@ -20,25 +35,41 @@ pub struct Pending<T> {
     /// `None` once it was given away.
     value: Option<T>,
     ticket: Ticket,
+    /// Files that are to follow.
+    files: Option<(Arc<MboxAccount>, Effects)>,
 }
 
 impl<T> Pending<T> {
-    pub(crate) fn new(value: T, ticket: Ticket) -> Self {
-        Pending { value: Some(value), ticket }
+    pub(crate) fn new(value: T, ticket: Ticket, files: Option<(Arc<MboxAccount>, Effects)>) -> Self {
+        Pending { value: Some(value), ticket, files }
+    }
+
+    /// The change is durable.
+    fn settled(&mut self) {
+        if let Some((files, effects)) = self.files.take() {
+            files.follow(&effects);
+        }
     }
 
     /// The answer, once the change is durable (or an error: nothing was done). `None` while a sync is to be waited for; `wake` is called
     /// when it is worth asking again. May itself write and sync, when nobody else does ([`crate::Store::hand_over_to`]).
     pub fn poll(&mut self, wake: &Wake) -> Option<Result<T>> {
         let settled = self.ticket.poll(wake)?;
+        if settled.is_ok() {
+            self.settled();
+        }
         let value = self.value.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"));
         Some(settled.and(value))
     }
 
     /// The answer, when the change is durable.
-    pub fn wait(mut self) -> Result<T> {
-        self.ticket.wait()?;
-        self.value.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"))
+    pub fn wait(self) -> Result<T> {
+        let Pending { mut value, ticket, files } = self;
+        ticket.wait()?;
+        if let Some((files, effects)) = files {
+            files.follow(&effects);
+        }
+        value.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"))
     }
 }
 
@@ -46,6 +77,7 @@ impl Edit<'_> {
     /// Adds messages to a mailbox (RFC 3502).
     pub fn append(&mut self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
         let uid_validity = self.transaction.mailbox(mailbox)?.uidvalidity();
+        self.effects.filled.push(mailbox);
         let mut entries = Vec::with_capacity(messages.len());
         for new in messages {
             let flags = flags_of(self.transaction, mailbox, &new.flags)?;
@@ -60,12 +92,15 @@ impl Edit<'_> {
     /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.
     pub fn copy(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
         let copied = self.transaction.copy(from, uids, to)?;
+        self.effects.filled.push(to);
         pairs(self.transaction, to, &copied, None)
     }
 
     /// Copies, and expunges what was copied (RFC 6851).
     pub fn move_entries(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
-        let copied = self.transaction.move_entries(from, uids, to)?;
+        let copied = self.transaction.copy(from, uids, to)?;
+        self.effects.filled.push(to);
+        self.take_out(from, &copied.source)?;
         let modseq = (!copied.source.is_empty()).then(|| self.transaction.modseq());
         pairs(self.transaction, to, &copied, modseq)
     }
@@ -73,7 +108,7 @@ impl Edit<'_> {
     /// Appends to `to` and expunges `uid` of `from` (RFC 8508). [`ErrorKind::Expunged`] when `uid` is gone.
     pub fn replace(&mut self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
         let appended = self.append(to, vec![message])?;
-        if self.transaction.expunge(from, &UidSet::range(uid.get(), uid.get()))?.is_empty() {
+        if self.take_out(from, &UidSet::range(uid.get(), uid.get()))?.is_empty() {
             return Err(Error::new(ErrorKind::Expunged, format!("there is no entry with UID {uid} any more")));
         }
         Ok(appended)
@@ -97,8 +132,31 @@ impl Edit<'_> {
 
     /// Expunges the entries with `\Deleted`, of all or of `uids` only.
     pub fn expunge(&mut self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<Expunged> {
-        let uids = self.transaction.expunge_deleted(mailbox, uids)?;
+        let deleted = self.transaction.mailbox(mailbox)?.deleted_uids();
+        let uids = uids.map_or_else(|| deleted.clone(), |uids| deleted.intersection(uids));
+        let uids = self.take_out(mailbox, &uids)?;
         Ok(Expunged { uids, highest_modseq: self.transaction.mailbox(mailbox)?.highest_modseq() })
+    }
+}
+
+impl Edit<'_> {
+    /// Expunges entries that exist, and says which those were. What is in a file stays known, in a mailbox that nobody sees, until
+    /// its octets have left the file.
+    pub(crate) fn take_out(&mut self, from: MailboxId, uids: &UidSet) -> Result<UidSet> {
+        if !self.has_files {
+            return self.transaction.expunge(from, uids);
+        }
+        if self.transaction.mailbox(from)?.existing(uids).is_empty() {
+            return Ok(UidSet::new());
+        }
+        let name = MailboxName::hidden(from);
+        let hidden = self.transaction.state().mailbox_named(&name).map(|mailbox| mailbox.id());
+        let hidden = match hidden {
+            Some(hidden) => hidden,
+            // Its UIDs are nobody's business.
+            None => self.transaction.create_mailbox_with(&name, &[], 1)?,
+        };
+        Ok(self.transaction.move_entries(from, uids, hidden)?.source)
     }
 }
 

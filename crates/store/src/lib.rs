@@ -32,6 +32,8 @@ pub use account::{
 pub use changes::Changes;
 pub use check::CheckReport;
 pub use edit::{Edit, Pending};
+pub use format::AccountFormat;
+pub use format::mbox::account::{MboxOptions, Moment, WriteBack};
 pub use index::{Finding, HandOver, Job};
 pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};

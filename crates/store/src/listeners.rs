@@ -12,6 +12,12 @@ pub(crate) struct Listeners {
     by_number: Mutex<(u64, BTreeMap<u64, Listener>)>,
 }
 
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Listeners")
+    }
+}
+
 impl Listeners {
     pub(crate) fn add(self: &Arc<Self>, listener: Listener) -> ListenerGuard {
         let mut all = self.by_number.lock().unwrap_or_else(PoisonError::into_inner);

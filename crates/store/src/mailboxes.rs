@@ -7,10 +7,14 @@ use model::{Error, ErrorKind, MailboxId, MailboxName, Result, SpecialUse, UidSet
 
 use crate::account::{Account, MailboxInfo, no_mailbox};
 use crate::edit::Edit;
+use crate::format::mbox;
 
 impl Account {
     /// Every mailbox, every subscribed name and every name above a mailbox, sorted by name, as of one moment.
     pub fn mailboxes(&self) -> Vec<MailboxInfo> {
+        if let Some(files) = self.inner.mbox() {
+            files.discover();
+        }
         let state = self.inner.state();
         let mut infos: BTreeMap<MailboxName, MailboxInfo> = BTreeMap::new();
         for mailbox in state.mailboxes() {
@@ -36,7 +40,12 @@ impl Account {
 
     /// The mailbox of this name; [`ErrorKind::NotFound`].
     pub fn mailbox(&self, name: &MailboxName) -> Result<MailboxId> {
-        self.inner.state().mailbox_named(name).map(|mailbox| mailbox.id()).ok_or_else(|| not_there(name))
+        let find = || self.inner.state().mailbox_named(name).map(|mailbox| mailbox.id());
+        if let (None, Some(files)) = (find(), self.inner.mbox()) {
+            // Others may just have made it.
+            files.discover();
+        }
+        find().ok_or_else(|| not_there(name))
     }
 
     /// The present name of a mailbox; `None` once it is deleted.
@@ -48,6 +57,8 @@ impl Account {
 impl Edit<'_> {
     /// Makes a mailbox, and its missing parents (RFC 9051 §6.3.4). A special use that another mailbox has is allowed (RFC 6154 §3).
     pub fn create_mailbox(&mut self, name: &MailboxName, special_use: &[SpecialUse]) -> Result<MailboxId> {
+        self.effects.names = true;
+        self.check_name(name)?;
         create_parents(self.transaction, name)?;
         self.transaction.create_mailbox(name, special_use)
     }
@@ -57,9 +68,14 @@ impl Edit<'_> {
         if name.is_inbox() {
             return Err(Error::new(ErrorKind::NotPermitted, "INBOX cannot be deleted"));
         }
+        self.effects.names = true;
         let state = self.transaction.state();
         match state.mailbox_named(name).map(|mailbox| mailbox.id()) {
-            Some(id) => self.transaction.delete_mailbox(id),
+            Some(id) => {
+                let hidden = state.mailbox_named(&MailboxName::hidden(id)).map(|mailbox| mailbox.id());
+                self.transaction.delete_mailbox(id)?;
+                hidden.map_or(Ok(()), |hidden| self.transaction.delete_mailbox(hidden))
+            }
             // RFC 9051 §6.3.5: a name that is only there because of its children cannot be deleted.
             None if has_children(state, name) => {
                 Err(Error::new(ErrorKind::NotPermitted, format!("{name} is no mailbox, only the name above others")))
@@ -71,10 +87,12 @@ impl Edit<'_> {
     /// Renames a mailbox and those below it; of INBOX, moves the entries and leaves it empty (RFC 9051 §6.3.6). Missing parents
     /// of the new name are made. Subscriptions stay with the names.
     pub fn rename_mailbox(&mut self, from: &MailboxName, to: &MailboxName) -> Result<()> {
-        let transaction = &mut *self.transaction;
+        self.effects.names = true;
+        self.check_name(to)?;
         if from.is_inbox() {
-            return rename_inbox(transaction, from, to);
+            return self.rename_inbox(from, to);
         }
+        let transaction = &mut *self.transaction;
         if to.is_below(from) {
             return Err(Error::new(ErrorKind::Invalid, "a mailbox cannot be moved below itself"));
         }
@@ -86,6 +104,21 @@ impl Edit<'_> {
             return transaction.rename_mailbox(id, to);
         }
         rename_children(transaction, from, to)
+    }
+
+    /// RFC 9051 §6.3.6: renaming INBOX moves its messages to a new mailbox and leaves INBOX and what is below it.
+    fn rename_inbox(&mut self, inbox: &MailboxName, to: &MailboxName) -> Result<()> {
+        let state = self.transaction.state();
+        let from = state.mailbox_named(inbox).map(|mailbox| mailbox.id()).ok_or_else(no_mailbox)?;
+        create_parents(self.transaction, to)?;
+        let to = self.transaction.create_mailbox(to, &[])?;
+        self.move_entries(from, &UidSet::range(1, u32::MAX), to)?;
+        Ok(())
+    }
+
+    /// A mailbox whose messages lie in a file has a name that a file can have.
+    fn check_name(&self, name: &MailboxName) -> Result<()> {
+        if self.has_files { mbox::account::check_name(name) } else { Ok(()) }
     }
 
     /// Subscribes or unsubscribes a name, which need not exist (RFC 9051 §6.3.7). Idempotent.
@@ -157,15 +190,6 @@ pub(crate) fn create_parents(transaction: &mut Transaction, name: &MailboxName) 
     for name in missing.iter().rev() {
         transaction.create_mailbox(name, &[])?;
     }
-    Ok(())
-}
-
-/// RFC 9051 §6.3.6: renaming INBOX moves its messages to a new mailbox and leaves INBOX and what is below it.
-fn rename_inbox(transaction: &mut Transaction, inbox: &MailboxName, to: &MailboxName) -> Result<()> {
-    let from = transaction.state().mailbox_named(inbox).map(|mailbox| mailbox.id()).ok_or_else(no_mailbox)?;
-    create_parents(transaction, to)?;
-    let to = transaction.create_mailbox(to, &[])?;
-    transaction.move_entries(from, &UidSet::range(1, u32::MAX), to)?;
     Ok(())
 }
 

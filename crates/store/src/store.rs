@@ -17,10 +17,13 @@ use std::time::Duration;
 
 use index::{Budget, HandOver, Log};
 use model::{AccountName, Error, ErrorKind, MailboxName, Result};
-use platform::{Disk, Env, LockGuard};
+use platform::{Disk, Env, LockGuard, parent_of};
 
 use crate::Account;
 use crate::derived::MimeDerive;
+use crate::format::mbox::account::MboxOptions;
+use crate::format::mbox::foreign::ForeignSlot;
+use crate::format::{AccountFormat, account_format, mbox};
 use crate::writes::{WriteCounts, Writes};
 
 /// How a store behaves; every number has its unit in its name.
@@ -34,6 +37,8 @@ pub struct Options {
     pub account_idle_seconds: u64,
     /// Bytes that one call of [`Store::maintain`] reads and writes, about. 4 MiB.
     pub maintain_step_bytes: u64,
+    /// How accounts in mbox files behave.
+    pub mbox: MboxOptions,
 }
 
 impl Default for Options {
@@ -43,6 +48,7 @@ impl Default for Options {
             log: index::Options::default(),
             account_idle_seconds: 300,
             maintain_step_bytes: 4 << 20,
+            mbox: MboxOptions::default(),
         }
     }
 }
@@ -127,22 +133,41 @@ impl Store {
 
     /// Makes an empty account with an INBOX.
     pub fn create_account(&self, name: &AccountName) -> Result<()> {
+        self.create_account_as(name, &AccountFormat::Native)
+    }
+
+    /// Makes an account whose messages lie where `format` says. In mbox files that are there already its mail is found when the account is opened.
+    pub fn create_account_as(&self, name: &AccountName, format: &AccountFormat) -> Result<()> {
         let _alone = lock(&self.turn);
         let dir = self.dir_of(name);
         if self.env.disk.exists(&dir)? {
             return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already")));
         }
         let making = self.temporary("new");
-        let log = self.open_log(&making)?;
-        log.commit(|transaction| transaction.create_mailbox(&MailboxName::inbox(), &[]))?;
+        let line = format.to_line()?;
+        let (log, _) = self.open_log(&making)?;
+        log.commit(|transaction| match &line {
+            Some(line) => transaction.annotate_account(account_format::KEY, Some(line.as_bytes())),
+            None => transaction.create_mailbox(&MailboxName::inbox(), &[]).map(drop),
+        })?;
         log.close()?;
         drop(log);
+        if let AccountFormat::Mbox { inbox, root } = format {
+            for needed in [&making.join(mbox::account::DIR), parent_of(inbox), root] {
+                self.env.disk.create_dir_all_durable(needed)?;
+            }
+        }
         self.env.disk.rename(&making, &dir)?;
         self.env.disk.sync_dir(&self.accounts_dir)?;
         Ok(())
     }
 
-    /// Removes an account and everything in it. [`ErrorKind::InUse`] while someone holds it open.
+    /// Where the messages of an account lie.
+    pub fn account_format(&self, name: &AccountName) -> Result<AccountFormat> {
+        self.account(name)?.format()
+    }
+
+    /// Removes an account and everything in it; not its mbox files. [`ErrorKind::InUse`] while someone holds it open.
     pub fn delete_account(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| {
             let doomed = self.temporary("deleted");
@@ -184,21 +209,24 @@ impl Store {
                 // new one, which knows what is really on the disk.
                 let _ = log.close();
             }
-            let log = match self.open_log(&self.dir_of(name)) {
-                Ok(log) => log,
+            let account = match self.open_account(name) {
+                Ok(account) => Arc::new(account),
                 Err(error) => {
                     lock(&self.slots).remove(name);
                     return Err(error.context(format!("opening account {name}")));
                 }
             };
-            if let Some(hand_over) = self.hand_over.get() {
-                log.hand_over_to(Arc::clone(hand_over));
-            }
-            let (name, env, max) = (name.clone(), self.env.clone(), self.options.message_bytes_max);
-            let account = Arc::new(Account::new(name, env, log, max, &self.writes));
             *open = Some(Open { account: Arc::clone(&account), used_at });
             return Ok(account);
         }
+    }
+
+    fn open_account(&self, name: &AccountName) -> Result<Account> {
+        let (log, foreign) = self.open_log(&self.dir_of(name))?;
+        if let Some(hand_over) = self.hand_over.get() {
+            log.hand_over_to(Arc::clone(hand_over));
+        }
+        Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign)
     }
 
     /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, closing of idle accounts.
@@ -214,9 +242,12 @@ impl Store {
             // What was queued without anybody waiting (\Recent) becomes durable here.
             let log = account.inner.log();
             let result = log.flush().and_then(|()| log.maintain(Budget { bytes: self.options.maintain_step_bytes }));
+            let files = account.inner.mbox().map_or(Ok(()), |files| files.maintain());
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());
-            let report = result.map_err(|error| error.context(format!("maintaining account {name}")))?;
+            let report = result
+                .and_then(|report| files.map(|()| report))
+                .map_err(|error| error.context(format!("maintaining account {name}")))?;
             if report.is_more {
                 return Ok(true);
             }
@@ -234,7 +265,7 @@ impl Store {
             return Err(Error::new(ErrorKind::InUse, format!("account {name} is in use")));
         }
         if let Some(open) = open.take() {
-            open.account.inner.log().close()?;
+            open.account.close()?;
         }
         let result = work(&self.dir_of(name));
         lock(&self.slots).remove(name);
@@ -246,8 +277,19 @@ impl Store {
         self.accounts_dir.join(name.as_str())
     }
 
-    fn open_log(&self, dir: &Path) -> Result<Arc<Log>> {
-        Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), None)
+    /// Opens an account's log, with a place for those who give the octets of foreign messages if it may have such.
+    fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Option<Arc<ForeignSlot>>)> {
+        let has_files = self.env.disk.exists(&dir.join(mbox::account::DIR))?;
+        let slot = has_files.then(Arc::<ForeignSlot>::default);
+        let foreign = slot.clone().map(|slot| slot as Arc<dyn index::Foreign>);
+        let log = Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), foreign)?;
+        if !has_files && log.state().annotation(account_format::KEY).is_some() {
+            // The directory was lost; the log knows better.
+            log.close()?;
+            self.env.disk.create_dir_all_durable(&dir.join(mbox::account::DIR))?;
+            return self.open_log(dir);
+        }
+        Ok((log, slot))
     }
 
     /// A directory name that no account can have.
@@ -287,7 +329,7 @@ impl Store {
         let idle = now.saturating_sub(account.used_at) >= Duration::from_secs(self.options.account_idle_seconds);
         if idle || failed {
             // What could not be written was never acknowledged; the next opening recovers.
-            let _ = account.account.inner.log().close();
+            let _ = account.account.close();
             *open = None;
             lock(&self.slots).remove(name);
         }
@@ -299,7 +341,7 @@ impl Drop for Store {
     fn drop(&mut self) {
         for slot in lock(&self.slots).values() {
             if let Some(open) = lock(&slot.open).take().filter(|open| !open.is_in_use()) {
-                let _ = open.account.inner.log().close();
+                let _ = open.account.close();
             }
         }
     }

@@ -110,7 +110,7 @@ fn read_annotations(input: &mut Input<'_>) -> Option<BTreeMap<String, Vec<u8>>> 
 fn read_mailbox(bytes: &Mapped, input: &mut Input<'_>) -> Option<Mailbox> {
     let mut mailbox = Mailbox {
         id: MailboxId(input.varint()?),
-        name: MailboxName::new(input.text()?).ok()?,
+        name: MailboxName::stored(input.text()?).ok()?,
         uidvalidity: UidValidity::new(input.varint32()?)?,
         uidnext: input.varint()?,
         highest_modseq: ModSeq(input.varint()?),

@@ -190,11 +190,26 @@ impl ForeignTable {
         self.blocks.get(block).map(|block| block.message(row))
     }
 
+    /// How many entries have a message.
+    pub(crate) fn entries(&self, id: EmailId) -> u32 {
+        let place = self.place(id);
+        place.and_then(|(block, row)| Some(self.blocks.get(block)?.stored(row).entries)).unwrap_or(0)
+    }
+
     /// The messages that have an entry, with the number of their entries.
     pub(crate) fn used(&self) -> impl Iterator<Item = (EmailId, ForeignMessage, u32)> {
         let rows = self.blocks.iter().flat_map(|block| (0..block.len()).map(move |row| (block, row)));
         let all = rows.map(|(block, row)| (EmailId(block.id(row)), block.message(row), block.stored(row).entries));
         all.filter(|(_, _, entries)| *entries > 0)
+    }
+
+    /// Those with ids of `first..end`.
+    pub(crate) fn range(&self, first: u64, end: u64) -> impl Iterator<Item = (EmailId, ForeignMessage)> {
+        let from = self.blocks.partition_point(|block| block.id(block.len() - 1) < first);
+        let blocks = self.blocks.iter().skip(from).take_while(move |block| block.first < end);
+        let rows = blocks.flat_map(|block| (0..block.len()).map(move |row| (block, row)));
+        let all = rows.map(|(block, row)| (EmailId(block.id(row)), block.message(row)));
+        all.filter(move |(id, _)| (first..end).contains(&id.0))
     }
 
     /// How many there are with ids of `first..end`.

@@ -87,14 +87,19 @@ impl Default for State {
 }
 
 impl State {
-    /// All mailboxes, by name.
+    /// The mailboxes, by name; not the hidden ones ([`MailboxName::hidden`]).
     pub fn mailboxes(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
+        self.all_mailboxes().skip_while(|mailbox| mailbox.name.is_hidden())
+    }
+
+    /// The mailboxes and, before them, the hidden ones.
+    pub fn all_mailboxes(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
         self.names.values().filter_map(|id| self.mailboxes.get(id))
     }
 
-    /// How many mailboxes there are.
+    /// How many mailboxes there are, hidden ones not counted.
     pub fn mailbox_count(&self) -> usize {
-        self.mailboxes.len()
+        self.mailboxes.len() - self.names.keys().take_while(|name| name.is_hidden()).count()
     }
 
     /// The mailbox with this identity.
@@ -133,6 +138,11 @@ impl State {
     /// What is known of a message whose bytes lie elsewhere; `None` for every other one.
     pub fn foreign(&self, id: EmailId) -> Option<ForeignMessage> {
         self.foreign.find(id)
+    }
+
+    /// How many entries have a message whose bytes lie elsewhere; 0 for every other one.
+    pub fn foreign_entries(&self, id: EmailId) -> u32 {
+        self.foreign.entries(id)
     }
 
     /// The modseq of the last change anywhere in the account.

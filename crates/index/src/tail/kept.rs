@@ -32,13 +32,19 @@ impl Kept {
         self.blobs().by_message.get(&(id.0, column)).cloned()
     }
 
-    /// Keeps a blob if there is room for it.
-    pub(crate) fn keep(&self, id: EmailId, column: usize, blob: &Arc<[u8]>) {
+    /// Forgets all.
+    pub(crate) fn clear(&self) {
+        *self.blobs() = Blobs::default();
+    }
+
+    /// Keeps a blob if there is room for it; says so.
+    pub(crate) fn keep(&self, id: EmailId, column: usize, blob: &Arc<[u8]>) -> bool {
         let mut blobs = self.blobs();
         let bytes = blobs.bytes + blob.len() + ENTRY_BYTES;
         if bytes <= KEPT_BYTES_MAX && blobs.by_message.insert((id.0, column), Arc::clone(blob)).is_none() {
             blobs.bytes = bytes;
         }
+        bytes <= KEPT_BYTES_MAX
     }
 }
 

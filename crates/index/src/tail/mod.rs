@@ -11,6 +11,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use model::EmailId;
 use platform::File;
 
+pub(crate) use self::kept::Kept;
 pub(crate) use frame::{FRAME_ALIGN, FRAME_HEADER_BYTES, TAIL_HEADER_BYTES};
 #[cfg(test)]
 pub(crate) use frame::{FRAME_MAGIC, FrameHeader, TAIL_MAGIC, write_tail_header};
@@ -45,13 +46,13 @@ pub(crate) struct Tail {
     pub(crate) first_frame: u64,
     table: RwLock<Table>,
     /// What was derived from its messages.
-    pub(crate) kept: kept::Kept,
+    pub(crate) kept: Kept,
 }
 
 impl Tail {
     pub(crate) fn new(path: PathBuf, file: Arc<dyn File>, epoch: u32, first_frame: u64) -> Self {
         let table = Table { end: TAIL_HEADER_BYTES as u64, last_frame: first_frame - 1, ..Table::default() };
-        Tail { path, file, epoch, first_frame, table: RwLock::new(table), kept: kept::Kept::default() }
+        Tail { path, file, epoch, first_frame, table: RwLock::new(table), kept: Kept::default() }
     }
 
     /// The file's name for a tail that begins with this frame; names sort like frames.

@@ -36,7 +36,7 @@ impl Files {
 }
 
 impl Foreign for Files {
-    fn header(&self, id: EmailId, out: &mut Vec<u8>) -> model::Result<()> {
+    fn header(&self, id: EmailId, _: &ForeignMessage, out: &mut Vec<u8>) -> model::Result<()> {
         let (bytes, header_len) = self.find(id)?;
         out.extend_from_slice(&bytes[..header_len]);
         Ok(())
@@ -45,6 +45,7 @@ impl Foreign for Files {
     fn range(
         &self,
         id: EmailId,
+        _: &ForeignMessage,
         range: Range<u64>,
         sink: &mut dyn FnMut(&[u8]) -> model::Result<()>,
     ) -> model::Result<()> {

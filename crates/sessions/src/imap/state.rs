@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use imap_proto::{NameEncoding, SequenceSet};
-use model::{AccountName, MailboxId, NumSet, Uid, UidSet};
-use store::{Account, ListenerGuard, View};
+use model::{AccountName, ErrorKind, MailboxId, NumSet, Uid, UidSet};
+use store::{Account, ListenerGuard, Moment, View};
 
 use super::Context;
 use super::reply::{Done, Stop};
@@ -129,6 +129,24 @@ impl Session {
             let modseq = selected.view.highest_modseq();
             out.push_fmt(format_args!("* OK [HIGHESTMODSEQ {modseq}] CONDSTORE is on\r\n"));
         }
+    }
+
+    /// Makes the file of the selected mailbox, if it has one, show what was changed. One that is locked is written later.
+    pub fn write_back(&self, moment: Moment) -> Result<(), Stop> {
+        let (Ok(account), Some(selected)) = (self.account(), &self.selected) else { return Ok(()) };
+        if selected.read_only {
+            return Ok(());
+        }
+        match account.write_back(selected.mailbox, moment) {
+            Err(error) if error.kind() != ErrorKind::InUse => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The selected mailbox is left. What cannot be written into its file now is written when it is idle: leaving never fails.
+    pub fn leave(&mut self, moment: Moment) -> Option<Selected> {
+        let _later = self.write_back(moment);
+        self.selected.take()
     }
 
     /// IDLE is over: no more wake-ups.

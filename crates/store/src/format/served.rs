@@ -49,7 +49,8 @@ pub fn size(file: &dyn File, range: Range<u64>, form: Form) -> Result<u64> {
     Ok(size)
 }
 
-/// Streams message bytes from a file with foreign line ends.
+/// Streams message bytes from a file with foreign line ends. It holds less than ten octets back, however they are cut, so that a reader
+/// may keep it and go on with it later.
 #[derive(Debug)]
 pub struct Normaliser {
     form: Form,
@@ -59,11 +60,11 @@ pub struct Normaliser {
     held: Option<Held>,
 }
 
-/// The beginning of a line that still may be `>+From `: not written yet, as it is known without being kept.
+/// The beginning of a line that still may be `>+From `. All `>` but the last are written: at most one is taken away.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
-    /// How many `>`.
-    marks: u64,
+    /// A `>` that is not written yet.
+    has_mark: bool,
     /// How much of `From `.
     matched: usize,
 }
@@ -98,8 +99,13 @@ impl Normaliser {
 
     /// The message ends.
     pub fn finish(mut self, out: &mut Vec<u8>) {
+        self.end(out);
+    }
+
+    /// As [`Normaliser::finish`], for one that cannot be given away; it is not to be used any more.
+    pub fn end(&mut self, out: &mut Vec<u8>) {
         if let Some(held) = self.held.take() {
-            write_held(held, held.marks, out);
+            write_held(held, out);
         }
     }
 
@@ -112,16 +118,17 @@ impl Normaliser {
         }
         for (n, byte) in input.iter().enumerate() {
             if held.matched == 0 && *byte == b'>' {
-                held.marks += 1;
-            } else if held.marks > 0 && FROM.get(held.matched) == Some(byte) {
+                write_held(held, out);
+                held.has_mark = true;
+            } else if held.has_mark && FROM.get(held.matched) == Some(byte) {
                 held.matched += 1;
                 if held.matched == FROM.len() {
-                    write_held(held, held.marks - 1, out);
+                    write_held(Held { has_mark: false, ..held }, out);
                     self.held = None;
                     return input.get(n + 1..).unwrap_or_default();
                 }
             } else {
-                write_held(held, held.marks, out);
+                write_held(held, out);
                 self.held = None;
                 return input.get(n..).unwrap_or_default();
             }
@@ -131,8 +138,8 @@ impl Normaliser {
     }
 }
 
-fn write_held(held: Held, marks: u64, out: &mut Vec<u8>) {
-    out.extend((0..marks).map(|_| b'>'));
+fn write_held(held: Held, out: &mut Vec<u8>) {
+    out.extend_from_slice(if held.has_mark { b">" } else { b"" });
     out.extend_from_slice(super::mbox::from_line::PREFIX.get(..held.matched).unwrap_or_default());
 }
 

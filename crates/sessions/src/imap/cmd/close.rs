@@ -1,5 +1,7 @@
 //! CLOSE and UNSELECT (RFC 9051 §6.4.1, §6.4.2; RFC 7162 §3.2.8).
 
+use store::Moment;
+
 use crate::imap::reply::{Done, Started, commit};
 use crate::imap::state::Session;
 
@@ -10,14 +12,14 @@ pub(crate) fn close(session: &mut Session) -> Started {
     let selected = session.selected()?;
     let (mailbox, read_only) = (selected.mailbox, selected.read_only || selected.view.is_gone());
     if read_only {
-        session.selected = None;
+        session.leave(Moment::Close);
         return Ok(Done::ok("Closed").into());
     }
     Ok(commit(
         account,
         |edit| edit.expunge(mailbox, None),
         |session, _, _| {
-            session.selected = None;
+            session.leave(Moment::Close);
             Ok(Done::ok("Closed"))
         },
     )?)
@@ -25,6 +27,6 @@ pub(crate) fn close(session: &mut Session) -> Started {
 
 pub(crate) fn unselect(session: &mut Session) -> Started {
     session.selected()?;
-    session.selected = None;
+    session.leave(Moment::Close);
     Ok(Done::ok("Unselected").into())
 }

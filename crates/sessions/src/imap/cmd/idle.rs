@@ -1,6 +1,7 @@
 //! IDLE (RFC 9051 §6.3.13, RFC 2177): changes are said as they happen.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::Output;
 use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
@@ -17,6 +18,18 @@ pub(crate) fn run(session: &mut Session, out: &mut Output) -> Started {
     session.idle = true;
     out.push_str("+ Waiting with you\r\n");
     Ok(Reply::Running(Box::new(Idle { updates: None, done: None })))
+}
+
+/// How long it is waited when a mailbox file has changed and is locked: whoever changed it is about to be done.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
+
+/// Takes in what other programs did to the file of the selected mailbox, if it has one. False: it is locked.
+fn look_at_file(session: &Session) -> bool {
+    match (session.account(), &session.selected) {
+        // What is wrong with the file is told to who asks for something in it.
+        (Ok(account), Some(selected)) => account.try_refresh(selected.mailbox).unwrap_or(true),
+        _ => true,
+    }
 }
 
 struct Idle {
@@ -36,9 +49,11 @@ impl Running for Idle {
             if let Some(done) = self.done.take() {
                 return Ok(Progress::Done(done));
             }
+            let is_locked = !look_at_file(session);
             self.updates = Updates::new(session, true);
             if self.updates.is_none() {
-                return Ok(Progress::WaitForLine);
+                let again = session.now.monotonic.saturating_add(LOCKED_PAUSE);
+                return Ok(if is_locked { Progress::WaitUntil(again) } else { Progress::WaitForLine });
             }
         }
     }

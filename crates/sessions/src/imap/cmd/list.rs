@@ -106,6 +106,8 @@ impl Listing {
     /// RFC 5819 §2: STATUS after LIST, for those that can be selected. One that was deleted meanwhile has none.
     fn status(&self, session: &Session, info: &MailboxInfo, out: &mut Output) -> Result<()> {
         let Some(id) = info.id else { return Ok(()) };
+        // A file that is locked is told of as it was.
+        let _is_news = self.account.try_refresh(id)?;
         match self.account.status(id) {
             Ok(status) => status::line(session, &info.name, &status, &self.command.returns.status, out),
             Err(error) if error.kind() == ErrorKind::NotFound => {}

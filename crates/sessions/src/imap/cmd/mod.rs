@@ -51,8 +51,8 @@ pub(crate) enum Follow {
 pub(crate) fn start(session: &mut Session, tag: &str, body: CommandBody, out: &mut Output) -> Started {
     match body {
         CommandBody::Capability => capability::run(session, out),
-        CommandBody::Noop => noop::noop(),
-        CommandBody::Logout => logout::run(out),
+        CommandBody::Noop => noop::noop(session),
+        CommandBody::Logout => logout::run(session, out),
         CommandBody::Id(_) => id::run(session, out),
         CommandBody::StartTls => starttls::run(session),
         CommandBody::Authenticate { mechanism, initial_response } => {

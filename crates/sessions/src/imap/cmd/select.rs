@@ -3,7 +3,7 @@
 use imap_proto::MailboxArg;
 use imap_proto::command::Select;
 use model::MailboxName;
-use store::MailboxInfo;
+use store::{MailboxInfo, Moment};
 
 use crate::Output;
 use crate::imap::cmd::{list, qresync};
@@ -18,12 +18,14 @@ pub(crate) fn run(session: &mut Session, command: &Select, read_only: bool, out:
         return Err(Done::bad("ENABLE QRESYNC first").into());
     }
     // From here on the mailbox that was selected is closed, whatever becomes of this (RFC 9051 §6.3.2), and nothing is expunged in it.
-    if session.selected.take().is_some() {
+    if session.leave(Moment::Close).is_some() {
         // RFC 9051 §7.1 CLOSED: what comes from now on is about the new mailbox.
         out.push_str("* OK [CLOSED] The mailbox before is closed\r\n");
     }
     let name = command.mailbox.decode(session.name_encoding())?;
-    let view = account.view(account.mailbox(&name)?, !read_only)?;
+    let mailbox = account.mailbox(&name)?;
+    account.refresh(mailbox)?;
+    let view = account.view(mailbox, !read_only)?;
     if command.condstore {
         session.enable_condstore(out);
     }

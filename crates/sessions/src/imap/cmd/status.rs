@@ -13,7 +13,9 @@ use crate::imap::write;
 pub(crate) fn run(session: &mut Session, mailbox: &MailboxArg, items: &[StatusAtt], out: &mut Output) -> Started {
     let account = session.account()?;
     let name = mailbox.decode(session.name_encoding())?;
-    let status = account.status(account.mailbox(&name)?)?;
+    let mailbox = account.mailbox(&name)?;
+    account.refresh(mailbox)?;
+    let status = account.status(mailbox)?;
     if items.contains(&StatusAtt::HighestModSeq) {
         // RFC 7162 §3.1: a CONDSTORE enabling command.
         session.enable_condstore(out);

@@ -1,11 +1,11 @@
 //! What says which message a message is, wherever it stands and whatever programs note in it; and how large it is when IMAP serves it.
 //!
-//! The digest is XXH3 (64 bits) over a message's canonical octets: those that IMAP serves (fields of [`MetaName`] left out, unquoted as the
-//! message's dialect wants it) with a LF for each CRLF, and a LF at the end if there is none. A message of the log and the same message in a
-//! file have the same: [`DigestOfServed`] and [`measure`].
+//! The digest is XXH3 (64 bits) over a message's canonical octets: those that IMAP serves (fields of [`MetaName`] left out, the header ended by an empty
+//! line, unquoted as the message's dialect wants it) with a LF for each CRLF, and a LF at the end if there is none. A message of the log and the same message in a
+//! file have the same: [`DigestOfServed`] and `WholeMeasure`.
 //!
-//! There are two ways to the same result. [`Measure`] takes octets in any pieces. [`measure`] has the message whole, and for one with LF line
-//! ends and nothing quoted, which is nearly every message, it hashes the file's own octets and copies nothing.
+//! There are two ways to the same result. `Measure` takes octets in any pieces. `WholeMeasure` has the message whole, and for one with LF
+//! line ends and nothing quoted, which is nearly every message, it hashes the file's own octets and copies nothing.
 //!
 //! Invariant: both give the same for the same octets, however these were cut.
 
@@ -112,7 +112,7 @@ impl Measure {
     pub(super) fn finish(mut self, is_first: bool) -> Measured {
         self.unquoted.clear();
         let (normaliser, unquoted) = (&mut self.normaliser, &mut self.unquoted);
-        self.filter.finish(&mut |part| {
+        self.filter.end_header(&mut |part| {
             if let Part::Kept(octets) = part {
                 normaliser.push(octets, unquoted);
             }
@@ -198,22 +198,64 @@ fn line_ends(octets: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', octets).count() as u64
 }
 
-/// Measures a message that is there as a whole: `content` from behind its `From ` line, of which `header_len` octets are its header. `has_cr` is
-/// false only if no CR is in it. `is_first`: see [`values::meta`].
-pub(super) fn measure(content: &[u8], header_len: usize, form: Form, has_cr: bool, is_first: bool) -> Measured {
-    if !(has_cr && memchr::memchr(b'\r', content).is_some())
-        && let Some(measured) = measure_plain(content, header_len, form, is_first)
-    {
-        return measured;
-    }
-    let mut measure = Measure::new(form.unquote);
-    measure.push(content);
-    measure.finish(is_first)
+/// Measures messages that are there as a whole.
+#[derive(Debug, Default)]
+pub(super) struct WholeMeasure {
+    /// The message with LF line ends.
+    with_lf: Vec<u8>,
 }
 
-/// The same without copying; `None` if the message needs more than that. It has no CR.
-fn measure_plain(content: &[u8], header_len: usize, form: Form, is_first: bool) -> Option<Measured> {
-    let (header, body) = content.split_at_checked(header_len)?;
+impl WholeMeasure {
+    /// Measures `content`, from behind its `From ` line, of which `header_len` octets are its header. `has_cr` is false only if no CR is in it.
+    /// `is_first`: see [`values::meta`].
+    pub(super) fn measure(
+        &mut self,
+        content: &[u8],
+        header_len: usize,
+        form: Form,
+        has_cr: bool,
+        is_first: bool,
+    ) -> Measured {
+        let (header, body) = content.split_at_checked(header_len).unwrap_or((content, &[]));
+        let plain = if has_cr && memchr::memchr(b'\r', content).is_some() {
+            self.with_lf.clear();
+            push_with_lf(header, &mut self.with_lf);
+            let header_len = self.with_lf.len();
+            push_with_lf(body, &mut self.with_lf);
+            let (header, body) = self.with_lf.split_at(header_len);
+            // A CR at the end would get a LF.
+            let is_fine = content.last() != Some(&b'\r');
+            is_fine.then(|| measure_plain(&self.with_lf, header, body, form, is_first)).flatten()
+        } else {
+            measure_plain(content, header, body, form, is_first)
+        };
+        plain.unwrap_or_else(|| {
+            let mut measure = Measure::new(form.unquote);
+            measure.push(content);
+            measure.finish(is_first)
+        })
+    }
+}
+
+/// Appends `octets` with a LF for each CRLF.
+fn push_with_lf(octets: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    for cr in memchr::memchr_iter(b'\r', octets) {
+        if octets.get(cr + 1) == Some(&b'\n') {
+            out.extend_from_slice(octets.get(at..cr).unwrap_or_default());
+            at = cr + 1;
+        }
+    }
+    out.extend_from_slice(octets.get(at..).unwrap_or_default());
+}
+
+/// Measures a message whose line ends are LFs, by its canonical octets where they stand: every LF is served as CRLF. `None` if that is not
+/// enough. `content` is `header` and `body`.
+fn measure_plain(content: &[u8], header: &[u8], body: &[u8], form: Form, is_first: bool) -> Option<Measured> {
+    // One that does not end gets an end.
+    if !header.ends_with(b"\n\n") && header != b"\n" {
+        return None;
+    }
     if form.unquote && QUOTED.find(body).is_some() {
         return None;
     }
@@ -222,8 +264,9 @@ fn measure_plain(content: &[u8], header_len: usize, form: Form, is_first: bool) 
     let mut count = 0_u64;
     let mut look_at = |at: usize| match header.get(at) {
         Some(b'>') => is_quoted = true,
-        Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c')
-            if matches!(MetaName::at(header.get(at..).unwrap_or_default()), LineStart::Meta(_)) =>
+        Some(byte)
+            if MetaName::may_begin(*byte)
+                && matches!(MetaName::at(header.get(at..).unwrap_or_default()), LineStart::Meta(_)) =>
         {
             fields.extend(meta_field_at(header, at));
         }
@@ -245,7 +288,8 @@ fn measure_plain(content: &[u8], header_len: usize, form: Form, is_first: bool) 
         served -= line.len() as u64 + line_ends(line);
         field_bytes += if field.name == MetaName::Filler { 0 } else { line.len() };
     }
-    if field_bytes > FIELD_BYTES_MAX {
+    // The CRs that were taken out count as well: too many for them to matter is left to who counts them.
+    if field_bytes > FIELD_BYTES_MAX / 2 {
         return None;
     }
     Some(Measured {

@@ -31,7 +31,7 @@ fn canonical(content: &[u8], form: Form) -> (Vec<u8>, Vec<u8>, usize) {
 }
 
 fn of(content: &[u8], form: Form) -> Measured {
-    measure(content, mime::header_len(content), form, true, true)
+    WholeMeasure::default().measure(content, mime::header_len(content), form, true, true)
 }
 
 fn in_pieces(content: &[u8], form: Form, piece: usize) -> Measured {
@@ -57,10 +57,13 @@ fn known_answers() {
         (">From a\n\n>From b\n>>From c\n", KEEP, ">From a\n\n>From b\n>>From c\n", 30, 11),
         ("A: 1\n\nx\r", UNQUOTE, "A: 1\n\nx\n", 10, 8),
         ("A: 1\n\nx\ry\r\r\n", UNQUOTE, "A: 1\n\nx\ry\r\n", 14, 8),
-        ("A: 1\n", UNQUOTE, "A: 1\n", 6, 6),
-        ("X-UID", UNQUOTE, "X-UID\n", 5, 5),
-        ("X-UID: 1", UNQUOTE, "\n", 0, 0),
-        ("", UNQUOTE, "\n", 0, 0),
+        ("A: 1\n", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("X-UID", UNQUOTE, "X-UID\n\n", 9, 9),
+        ("A: 1\r", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("A: 1\n\r", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("A: 1\nX-UID: 1", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("X-UID: 1", UNQUOTE, "\n", 2, 2),
+        ("", UNQUOTE, "\n", 2, 2),
         ("\n", UNQUOTE, "\n", 2, 2),
     ] {
         let measured = of(content.as_bytes(), form);
@@ -82,6 +85,8 @@ fn fields_beyond_the_limit_are_hidden_but_not_read() {
     let measured = of(long.as_bytes(), UNQUOTE);
     assert_eq!((measured.octets, measured.header_octets, measured.meta.uid), (5, 2, None));
     assert_eq!(measured, in_pieces(long.as_bytes(), UNQUOTE, 1000));
+    let crlf = long.replace('\n', "\r\n").replace("a ", "a\r\n ");
+    assert_eq!(of(crlf.as_bytes(), UNQUOTE), in_pieces(crlf.as_bytes(), UNQUOTE, 1000));
     let filler = format!("X-Mailyard-Filler: {}\nX-UID: 7\n\nx\n", "a ".repeat(FIELD_BYTES_MAX / 2));
     let measured = of(filler.as_bytes(), UNQUOTE);
     assert_eq!((measured.octets, measured.meta.uid), (5, Some(7)));

@@ -5,21 +5,45 @@
 //! - [`scan`]: where messages begin, where their headers and bodies are, how they are quoted, what is wrong with them.
 //! - [`from_line`]: which lines separate messages.
 //! - [`meta`]: `Status`, `X-UID` and the other fields in which programs keep what they know of a message, with the bytes they take.
-//! - [`fields`]: hiding these fields.
-//! - [`place`]: what is known of a message in a file.
+//! - [`values`]: what these fields say; [`fields`]: hiding them.
+//! - [`digest`]: what says which message a message is, and its sizes as served.
+//! - [`intake`]: one reading of a file for all of this; [`intake_parallel`]: by several threads.
+//! - [`place`]: what is known of a message in a file; [`map`]: all of these, on disk; [`identity`]: whether the file is still the same.
+//! - [`serve`]: the octets of its messages for any number of sessions.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
-//! - [`write`]: bringing a file up to date with the log.
+//! - [`mod@write`]: bringing a file up to date with the log.
+//!
+//! and how an account lives in such files (`docs/decisions/0006-mbox.md`):
+//!
+//! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file.
+//! - `sync`: from the file into the log; `project`: from the log into the file.
+//! - `idle`: what nobody waits for.
+//! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
 
+pub mod account;
 pub mod digest;
 pub mod fields;
+pub(crate) mod foreign;
 #[cfg(test)]
 mod format_doc;
 pub mod from_line;
+pub mod identity;
+mod idle;
+pub mod intake;
+pub mod intake_parallel;
 pub mod lock;
+pub mod map;
 pub mod meta;
+mod names;
 pub mod place;
+mod project;
 pub mod rewrite;
+mod rows;
 pub mod scan;
+pub mod serve;
+mod sync;
+mod tree;
 pub mod values;
+mod watch;
 pub mod write;

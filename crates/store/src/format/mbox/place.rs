@@ -80,7 +80,7 @@ pub struct Meta {
 }
 
 /// A message that a reading of the file has found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// Where.
     pub message: Message,

@@ -143,7 +143,7 @@ impl MessageFlags {
         Self::NAMES.into_iter().filter(move |(flag, _)| self.has(*flag)).map(|(_, name)| name)
     }
 
-    pub(super) fn add(&mut self, other: Self) {
+    pub(in super::super) fn add(&mut self, other: Self) {
         self.0 |= other.0;
     }
 

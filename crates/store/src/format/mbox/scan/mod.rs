@@ -26,6 +26,7 @@ use memchr::memmem::Finder;
 
 pub use self::message::{Dialect, Message, MessageFlags};
 pub use self::parallel::{scan_in_parts, scan_parallel};
+pub(super) use self::read::PIECE_BYTES_MIN;
 pub use self::read::{Ended, Reader, Settled, not_an_mbox};
 pub use self::table::Table;
 use super::from_line::{LOOK_AHEAD_BYTES, PREFIX, Verdict, is_after_empty_line, judge};
@@ -176,7 +177,17 @@ impl Scanner {
 
     /// Everything of the file before this was seen; where Content-Length leads is looked at ahead of it.
     pub(super) fn passed(&self) -> u64 {
-        if self.state == State::Landing { self.message.body } else { self.at }
+        if self.is_looking_ahead() { self.message.body } else { self.at }
+    }
+
+    /// Whether it wants to see where Content-Length leads, before it looks at the body.
+    pub(super) fn is_looking_ahead(&self) -> bool {
+        self.state == State::Landing
+    }
+
+    /// What was given to [`Scanner::until`].
+    pub(super) fn stops_at(&self) -> u64 {
+        self.until
     }
 
     /// Whether the first message of the file is still to come: then it is the next that is found.

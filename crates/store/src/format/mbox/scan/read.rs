@@ -15,7 +15,7 @@ use super::{BLANKS_MAX, LOOK_AHEAD_BYTES, LOOK_BACK_BYTES, Message, Scanner, Ste
 /// Octets that are read at a time, as a rule: they fit into a processor's second cache.
 const PIECE_BYTES: usize = 256 << 10;
 /// With fewer the scanner may not get on.
-pub(super) const PIECE_BYTES_MIN: usize = LOOK_BACK_BYTES + LOOK_AHEAD_BYTES + BLANKS_MAX + 1;
+pub(in super::super) const PIECE_BYTES_MIN: usize = LOOK_BACK_BYTES + LOOK_AHEAD_BYTES + BLANKS_MAX + 1;
 
 /// A scanner on a file.
 struct Drive<'a> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use platform::sim::SimEnv;
 use platform::{File, OpenMode};
 
-use super::read::PIECE_BYTES_MIN;
 use super::*;
 
 const LINE: &str = "From a@b Thu Aug 22 12:36:23 2002\n";

@@ -1,9 +1,12 @@
 //! Blobs derived from messages (structure, envelope, preview): kept beside each segment, in memory for a tail, made on the spot otherwise.
 //!
-//! Those of foreign messages are not kept: they are made when somebody asks, from the header alone where that is enough.
+//! Those of foreign messages are made when somebody asks, from the header alone where that is enough, and kept when enough were asked for
+//! ([`foreign`]).
 //!
 //! A cache file is never needed: a missing, damaged or outdated one costs time only. It is therefore written without a
 //! sync. Byte table: `docs/format-index.md`.
+
+mod foreign;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,12 +14,14 @@ use std::sync::Arc;
 use model::{EmailId, Error, ErrorKind, Result};
 use platform::{Env, File, OpenMode};
 
+pub(crate) use self::foreign::ForeignCaches;
 use crate::codec::Input;
 use crate::layout::INDEX_DIR;
 use crate::log::Log;
 use crate::reader::{Block, BlockSource, MessageBytes, Place, Reader};
 use crate::segment::Segment;
 use crate::segment::column::{Codec, ColumnSpan, ColumnWriter, Output, read_block};
+use crate::state::State;
 use crate::tail::Tail;
 
 /// Blobs that [`crate::Derive`] may make of a message.
@@ -32,11 +37,13 @@ const BLOCK_BYTES: u32 = 64 << 10;
 /// A blob begins with this byte when the message has blobs at all.
 const PRESENT: u8 = 1;
 
-/// The blobs of one segment's messages.
+/// The blobs of one segment's messages, or of foreign ones.
 #[derive(Debug)]
 pub(crate) struct CacheFile {
     path: PathBuf,
     file: Arc<dyn File>,
+    /// Messages.
+    rows: u32,
     /// Of each column: eight bytes a row and one more, where its blobs begin; the blobs.
     columns: Vec<(ColumnSpan, ColumnSpan)>,
 }
@@ -64,9 +71,8 @@ impl CacheFile {
         CACHE_HEADER_BYTES + columns * CACHE_SPANS_BYTES + 4
     }
 
-    /// The cache of a segment; `None` when there is none of this version that can be used.
-    fn open(env: &Env, dir: &Path, segment: &Segment, version: u32, columns: usize) -> Option<CacheFile> {
-        let path = path_of(dir, segment);
+    /// The cache at `path`; `None` when there is none of this version that can be used.
+    fn open(env: &Env, path: PathBuf, version: u32, columns: usize) -> Option<CacheFile> {
         let file = env.disk.open(&path, OpenMode::Read).ok()?;
         let mut bytes = vec![0; Self::header_bytes(columns)];
         file.read_exact_at(&mut bytes, 0).ok()?;
@@ -75,14 +81,14 @@ impl CacheFile {
         let is_ours = crc32c::crc32c(body) == u32::from_le_bytes(*crc)
             && input.u64()? == CACHE_MAGIC
             && input.u32()? == version
-            && input.u32()? as usize == columns
-            && input.u32()? == segment.trailer.rows;
+            && input.u32()? as usize == columns;
+        let rows = input.u32()?;
         input.u32()?;
         let mut spans = Vec::with_capacity(columns);
         for _ in 0..columns {
             spans.push((ColumnSpan::read(&mut input)?, ColumnSpan::read(&mut input)?));
         }
-        is_ours.then_some(CacheFile { path, file, columns: spans })
+        is_ours.then_some(CacheFile { path, file, rows, columns: spans })
     }
 }
 
@@ -103,10 +109,69 @@ pub(crate) fn header(version: u32, rows: u32, columns: &[(ColumnSpan, ColumnSpan
     out
 }
 
+/// Writes a cache file, row by row.
+struct CacheWriter {
+    path: PathBuf,
+    temporary: PathBuf,
+    out: Output,
+    rows: u32,
+    /// `None`: a column that is not kept.
+    columns: Vec<Option<(ColumnWriter, ColumnWriter)>>,
+}
+
+impl CacheWriter {
+    /// Of a cache with so many columns, of which those are kept that `is_kept` says.
+    fn create(env: &Env, path: PathBuf, columns: usize, is_kept: impl Fn(usize) -> bool) -> Result<CacheWriter> {
+        let temporary = path.with_extension("new");
+        let file = env.disk.open(&temporary, OpenMode::Create)?;
+        file.set_len(0)?;
+        let mut out = Output::new(file);
+        out.put(&vec![0; CacheFile::header_bytes(columns)])?;
+        let writer = || ColumnWriter::new(Codec::Lz4, BLOCK_BYTES);
+        let columns = (0..columns).map(|n| is_kept(n).then(|| (writer(), writer()))).collect();
+        Ok(CacheWriter { path, temporary, out, rows: 0, columns })
+    }
+
+    /// Adds a row, of which `blob` gives each column; `None`: there is none.
+    fn row<'a>(&mut self, blob: impl Fn(usize) -> Option<&'a [u8]>) -> Result<()> {
+        for (n, column) in self.columns.iter_mut().enumerate() {
+            let Some((offsets, data)) = column else { continue };
+            offsets.put(&mut self.out, &data.position().to_le_bytes())?;
+            match blob(n) {
+                Some(blob) => {
+                    data.put(&mut self.out, &[PRESENT])?;
+                    data.put(&mut self.out, blob)?;
+                }
+                None => data.put(&mut self.out, &[0])?,
+            }
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Makes it the cache.
+    fn finish(mut self, env: &Env, version: u32) -> Result<CacheFile> {
+        let mut spans = Vec::new();
+        for column in self.columns {
+            let Some((mut offsets, data)) = column else {
+                spans.push(Default::default());
+                continue;
+            };
+            offsets.put(&mut self.out, &data.position().to_le_bytes())?;
+            spans.push((offsets.finish(&mut self.out)?, data.finish(&mut self.out)?));
+        }
+        self.out.flush()?;
+        let file = self.out.file;
+        file.write_at(&header(version, self.rows, &spans), 0)?;
+        env.disk.rename(&self.temporary, &self.path)?;
+        Ok(CacheFile { path: self.path, file, rows: self.rows, columns: spans })
+    }
+}
+
 /// What a reader keeps of derived blobs.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
-    /// The blob of a message in a tail that was asked for last.
+    /// The blob of a message in a tail, or of a foreign one, that was asked for last.
     kept: Option<Arc<[u8]>>,
     /// The message in a segment whose blobs were made last, and they.
     last: Option<EmailId>,
@@ -116,6 +181,8 @@ pub(crate) struct Derived {
     scratch: Vec<u8>,
     /// The segment that was asked about last, and its cache: a lock for every message would be a tenth of the work.
     cache: Option<(Arc<Segment>, Arc<CacheFile>)>,
+    /// The group of foreign messages that was asked about last, and its cache.
+    foreign: Option<(u64, Arc<CacheFile>)>,
 }
 
 impl Derived {
@@ -124,7 +191,14 @@ impl Derived {
         if !self.cache.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, segment)) {
             self.cache = Some((Arc::clone(segment), log.cache_of(segment)?));
         }
-        let (_, cache) = self.cache.as_ref()?;
+        let cache = self.cache.take()?;
+        let loaded = self.load_from(&cache.1, row, column);
+        self.cache = Some(cache);
+        loaded
+    }
+
+    /// Takes the blob of a row from a cache into `scratch`. `None`: there is none, or it is damaged.
+    fn load_from(&mut self, cache: &Arc<CacheFile>, row: u32, column: usize) -> Option<()> {
         let (offsets, blobs) = cache.columns.get(column)?;
         self.blocks.resize_with(cache.columns.len().max(self.blocks.len()), Default::default);
         let (offset_block, blob_block) = self.blocks.get_mut(column)?;
@@ -181,20 +255,7 @@ impl Reader {
                 };
                 Ok(self.derived.kept.insert(blob))
             }
-            Place::Foreign(_) => {
-                if self.derived.last == Some(id) {
-                    return self.made(column);
-                }
-                if let Some(derive) = self.log.derive.clone()
-                    && let Some(blob) = derive.derive_from_header(column, self.header(id)?)
-                {
-                    return Ok(self.derived.kept.insert(blob.into()));
-                }
-                self.derived.last = None;
-                self.derived.made = self.derive(id)?;
-                self.derived.last = Some(id);
-                self.made(column)
-            }
+            Place::Foreign(message) => self.foreign_derived(id, &message, column),
         }
     }
 
@@ -242,7 +303,9 @@ impl Log {
         let mut cache = segment.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if cache.is_none() {
             let columns = derive.columns().min(DERIVED_COLUMNS_MAX);
-            let found = CacheFile::open(&self.env, &self.dir, segment, derive.version(), columns);
+            let path = path_of(&self.dir, segment);
+            let found = CacheFile::open(&self.env, path, derive.version(), columns);
+            let found = found.filter(|cache| cache.rows == segment.trailer.rows);
             *cache = Some(found.map(Arc::new));
         }
         cache.clone().flatten()
@@ -258,52 +321,29 @@ impl Log {
         };
         self.env.disk.create_dir_all_durable(&self.dir.join(INDEX_DIR))?;
         let path = path_of(&self.dir, segment);
-        let temporary = path.with_extension("new");
-        let file = self.env.disk.open(&temporary, OpenMode::Create)?;
-        file.set_len(0)?;
-        let mut out = Output::new(Arc::clone(&file));
         let columns = derive.columns().min(DERIVED_COLUMNS_MAX);
-        out.put(&vec![0; CacheFile::header_bytes(columns)])?;
-        let mut writers: Vec<(ColumnWriter, ColumnWriter)> = Vec::new();
-        let writer = || ColumnWriter::new(Codec::Lz4, BLOCK_BYTES);
-        writers.resize_with(columns, || (writer(), writer()));
+        let mut writer = CacheWriter::create(&self.env, path, columns, |_| true)?;
         let mut reader = self.reader();
         for row in segment.rows()? {
             let blobs = row.and_then(|row| reader.derive(row.email_id)).ok().filter(|blobs| blobs.len() == columns);
-            for (n, (offsets, data)) in writers.iter_mut().enumerate() {
-                offsets.put(&mut out, &data.position().to_le_bytes())?;
-                match blobs.as_ref().and_then(|blobs| blobs.get(n)) {
-                    Some(blob) => {
-                        data.put(&mut out, &[PRESENT])?;
-                        data.put(&mut out, blob)?;
-                    }
-                    None => data.put(&mut out, &[0])?,
-                }
-            }
+            writer.row(|column| blobs.as_ref().and_then(|blobs| blobs.get(column)).map(Vec::as_slice))?;
         }
-        let mut spans = Vec::new();
-        for (mut offsets, data) in writers {
-            offsets.put(&mut out, &data.position().to_le_bytes())?;
-            spans.push((offsets.finish(&mut out)?, data.finish(&mut out)?));
-        }
-        out.flush()?;
-        file.write_at(&header(derive.version(), segment.trailer.rows, &spans), 0)?;
-        let cache = CacheFile { path, file, columns: spans };
-        self.env.disk.rename(&temporary, &cache.path)?;
+        let cache = writer.finish(&self.env, derive.version())?;
         *segment.cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Some(Arc::new(cache)));
         Ok(Some(segment.trailer.message_bytes))
     }
 }
 
-/// Removes caches that belong to no segment, and what was never finished.
-pub(crate) fn remove_useless(env: &Env, dir: &Path, segments: &[Arc<Segment>]) {
+/// Removes caches that belong to no segment or to no foreign message, and what was never finished.
+pub(crate) fn remove_useless(env: &Env, dir: &Path, segments: &[Arc<Segment>], state: &State) {
     let index = dir.join(INDEX_DIR);
     let Ok(entries) = env.disk.list(&index) else { return };
     let wanted: Vec<PathBuf> = segments.iter().map(|segment| path_of(dir, segment)).collect();
     for entry in entries {
         let path = index.join(&entry.name);
         let name = entry.name.to_string_lossy();
-        if name.ends_with(".new") || (name.starts_with("cache-") && !wanted.contains(&path)) {
+        let is_useless = (name.starts_with("cache-") && !wanted.contains(&path)) || foreign::is_useless(&name, state);
+        if name.ends_with(".new") || is_useless {
             let _ = env.disk.remove(&path);
         }
     }

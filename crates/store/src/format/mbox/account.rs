@@ -1,0 +1,278 @@
+//! The mbox files of one account: which file belongs to which mailbox, and who works on it.
+//!
+//! The log has the mailboxes, the entries and everything that clients change; the files have the octets of what other programs put there
+//! ([`super::sync`] takes that into the log) and are made to show what the log says ([`super::project`]).
+//!
+//! Invariants:
+//! - One thread at a time syncs or writes a file ([`FileBox::turn`]); nobody waits for a turn while it holds another one.
+//! - While octets of a file are moved nobody reads it ([`FileBox::moving`]); its map is replaced, never changed, so that readers keep theirs.
+//! - Mutexes are taken in this order, and none is held while a turn is waited for: `seen`, `names`, `boxes`.
+//! - What clients were told is in the log. Whatever happens to a file in between, the next sync makes both agree.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use index::{Log, State};
+use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result};
+use platform::{Env, WatchGuard};
+
+use super::lock::{LockPolicy, Locker};
+use super::map::Map;
+use super::names::{self, Names, Since};
+use super::serve::FileReader;
+use super::tree::Seen;
+use crate::format::AccountFormat;
+use crate::listeners::Listeners;
+
+/// The directory of an account in which everything is that belongs to its files and cannot be derived. An account has it if and only if
+/// its format is mbox.
+pub(crate) const DIR: &str = "mbox";
+
+/// How accounts in mbox files behave; every number has its unit in its name.
+#[derive(Clone, Debug)]
+pub struct MboxOptions {
+    /// How the files are locked.
+    pub locks: LockPolicy,
+    /// When flags are written into the files.
+    pub write_back: WriteBack,
+    /// A mailbox is idle when nothing was changed in it for so long, seconds. 30.
+    pub idle_seconds: u64,
+    /// Octets that are left free in a message's fields when these are written, so that the next change finds room in place. 0: none. 32.
+    pub padding_bytes: usize,
+    /// Threads that read a large file. 1.
+    pub jobs: usize,
+}
+
+impl Default for MboxOptions {
+    fn default() -> Self {
+        MboxOptions {
+            locks: LockPolicy::default(),
+            write_back: WriteBack::default(),
+            idle_seconds: 30,
+            padding_bytes: 32,
+            jobs: 1,
+        }
+    }
+}
+
+/// When UIDs, flags and keywords are written into the files, for the other programs. What was expunged leaves its file at CLOSE, LOGOUT and
+/// when idle whatever is said here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteBack {
+    /// At CHECK.
+    pub check: bool,
+    /// At CLOSE and UNSELECT, and when another mailbox is selected.
+    pub close: bool,
+    /// At LOGOUT.
+    pub logout: bool,
+    /// When nothing was changed for a while, and when the account is closed.
+    pub idle: bool,
+}
+
+impl Default for WriteBack {
+    fn default() -> Self {
+        WriteBack { check: true, close: true, logout: true, idle: true }
+    }
+}
+
+/// What makes it worth writing a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// CHECK (RFC 3501 §6.4.1).
+    Check,
+    /// CLOSE, UNSELECT.
+    Close,
+    /// LOGOUT.
+    Logout,
+    /// Nobody has changed anything for a while.
+    Idle,
+}
+
+impl WriteBack {
+    /// Whether flags are written now.
+    pub(super) fn flags_at(self, moment: Moment) -> bool {
+        match moment {
+            Moment::Check => self.check,
+            Moment::Close => self.close,
+            Moment::Logout => self.logout,
+            Moment::Idle => self.idle,
+        }
+    }
+
+    /// Whether what was expunged leaves the file now.
+    pub(super) fn removes_at(self, moment: Moment) -> bool {
+        self.flags_at(moment) || moment != Moment::Check
+    }
+}
+
+/// How long to wait for a file that another program has locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as the policy says.
+    Wait,
+    /// Not at all.
+    None,
+}
+
+/// The files of an account.
+#[derive(Debug)]
+pub(crate) struct MboxAccount {
+    pub(super) env: Env,
+    /// The account's own directory.
+    pub(super) dir: PathBuf,
+    pub(super) inbox: PathBuf,
+    pub(super) root: PathBuf,
+    pub(super) options: MboxOptions,
+    pub(super) locker: Locker,
+    pub(super) log: Arc<Log>,
+    pub(super) listeners: Arc<Listeners>,
+    pub(super) names: Mutex<Names>,
+    pub(super) seen: Mutex<Seen>,
+    boxes: Mutex<BTreeMap<MailboxId, Arc<FileBox>>>,
+}
+
+/// One mailbox and its file.
+#[derive(Debug)]
+pub(crate) struct FileBox {
+    pub(super) id: MailboxId,
+    pub(super) turn: Mutex<Turn>,
+    /// Held by who reads octets of the file, and alone by who moves them.
+    pub(super) moving: RwLock<()>,
+    /// Where the messages are; `None`: not known (yet).
+    map: RwLock<Option<Arc<Map>>>,
+    /// Reads the file as the map, or an older one, knows it.
+    pub(super) reader: Mutex<Option<Arc<FileReader>>>,
+    /// It had been changed in the instant of the last look.
+    pub(super) is_fresh: AtomicBool,
+    /// Something came into the mailbox that is not in the file.
+    pub(super) wanted: AtomicBool,
+    /// It was looked what was left to do from before.
+    pub(super) is_audited: AtomicBool,
+    pub(super) watch: OnceLock<Option<WatchGuard>>,
+}
+
+/// What only the thread knows whose turn it is.
+#[derive(Debug, Default)]
+pub(super) struct Turn {
+    /// An interrupted write was looked for, and the map on the disk.
+    pub(super) is_open: bool,
+    /// The file has a marker that its fields count for nothing, until a new map is made.
+    pub(super) is_unsettled: bool,
+    /// The modseqs of the mailbox and of what is pending when they were last looked at, and since when they are so.
+    pub(super) calm: Option<([ModSeq; 2], Duration)>,
+    /// Digests of messages of the log that had to be looked for in the file.
+    pub(super) digests: HashMap<EmailId, u64>,
+}
+
+/// The lock of a mutex; nothing that these guard is left half-changed by a panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MboxAccount {
+    /// Takes up the files of an account whose log was opened: finishes what was interrupted with the names of mailboxes.
+    pub(crate) fn open(
+        env: Env,
+        log: Arc<Log>,
+        listeners: Arc<Listeners>,
+        format: &AccountFormat,
+        options: &MboxOptions,
+    ) -> Result<Option<Arc<Self>>> {
+        let AccountFormat::Mbox { inbox, root } = format.clone() else { return Ok(None) };
+        let dir = log.dir().to_owned();
+        let names = Names::load(&*env.disk, &dir.join(DIR))?;
+        let locker = Locker::new(env.clone(), options.locks.clone());
+        let (options, names, seen, boxes) = (options.clone(), Mutex::new(names), Mutex::default(), Mutex::default());
+        let account = MboxAccount { env, dir, inbox, root, options, locker, log, listeners, names, seen, boxes };
+        account.reconcile(Since::Opening)?;
+        account.discover();
+        Ok(Some(Arc::new(account)))
+    }
+
+    /// The mailbox's file; `None`: it has none (any more).
+    pub(super) fn path_of(&self, id: MailboxId) -> Option<PathBuf> {
+        lock(&self.names).path(id).map(|path| self.full_path(path))
+    }
+
+    /// A path as [`Names`] has it.
+    pub(super) fn full_path(&self, path: &Path) -> PathBuf {
+        if path.as_os_str().is_empty() { self.inbox.clone() } else { self.root.join(path) }
+    }
+
+    /// Where the map of a mailbox is kept.
+    pub(super) fn map_path(&self, id: MailboxId) -> PathBuf {
+        self.dir.join("index").join(format!("mbox-{id}"))
+    }
+
+    /// The mailbox's file and who works on it. [`ErrorKind::NotFound`]: it has none.
+    pub(crate) fn file_box(&self, id: MailboxId) -> Result<Arc<FileBox>> {
+        if let Some(found) = self.known_box(id) {
+            return Ok(found);
+        }
+        if self.path_of(id).is_none() {
+            return Err(Error::new(ErrorKind::NotFound, "the mailbox has no file"));
+        }
+        let new = Arc::new(FileBox {
+            id,
+            turn: Mutex::default(),
+            moving: RwLock::default(),
+            map: RwLock::default(),
+            reader: Mutex::default(),
+            is_fresh: AtomicBool::new(false),
+            wanted: AtomicBool::new(false),
+            is_audited: AtomicBool::new(false),
+            watch: OnceLock::new(),
+        });
+        Ok(Arc::clone(lock(&self.boxes).entry(id).or_insert(new)))
+    }
+
+    /// Like [`MboxAccount::file_box`], of a mailbox whose file was used since the account was opened.
+    pub(super) fn known_box(&self, id: MailboxId) -> Option<Arc<FileBox>> {
+        lock(&self.boxes).get(&id).cloned()
+    }
+
+    /// Those that are in use.
+    pub(super) fn open_boxes(&self) -> Vec<Arc<FileBox>> {
+        lock(&self.boxes).values().cloned().collect()
+    }
+
+    /// The mailbox is gone, and its file.
+    pub(super) fn forget_box(&self, id: MailboxId) {
+        lock(&self.boxes).remove(&id);
+        // What is left of it costs some bytes and is known to nobody.
+        let _ = self.env.disk.remove(&self.map_path(id));
+    }
+
+    pub(super) fn state(&self) -> Arc<State> {
+        self.log.state()
+    }
+
+    /// Which mailbox's file has the messages of a mailbox, which may be a hidden one.
+    pub(super) fn file_of(mailbox: &index::Mailbox) -> MailboxId {
+        mailbox.name().hidden_of().unwrap_or(mailbox.id())
+    }
+
+    /// The mailbox that has what was expunged in `id` while its file still has the octets.
+    pub(super) fn pending_of(state: &State, id: MailboxId) -> Option<&Arc<index::Mailbox>> {
+        state.mailbox_named(&MailboxName::hidden(id))
+    }
+}
+
+/// Whether a mailbox of this name can have a file.
+pub(crate) fn check_name(name: &MailboxName) -> Result<()> {
+    names::path_of(name).map(drop)
+}
+
+impl FileBox {
+    /// Where its messages were at the last look.
+    pub(super) fn map(&self) -> Option<Arc<Map>> {
+        self.map.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_map(&self, map: Option<Arc<Map>>) {
+        *self.map.write().unwrap_or_else(PoisonError::into_inner) = map;
+    }
+}

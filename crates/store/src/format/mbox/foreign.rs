@@ -1,0 +1,144 @@
+//! The octets of messages that are in files, for the readers of the log.
+//!
+//! A reader goes by the map of the last look. When the file is not as it was then, the reading stops before anything wrong is given; after a
+//! sync it goes on at the message's new place.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+
+use index::{Foreign, ForeignMessage};
+use model::{EmailId, Error, ErrorKind, Result};
+use platform::OpenMode;
+
+use super::account::{FileBox, MboxAccount, Patience, lock};
+use super::map::Map;
+use super::place::Place;
+use super::serve::{FileReader, Outcome};
+
+/// How often a message is looked for anew in a file that changes.
+const CHANGES_MAX: usize = 8;
+
+/// What an account's log is given before it is known that the account has files.
+#[derive(Debug, Default)]
+pub(crate) struct ForeignSlot {
+    account: OnceLock<Weak<MboxAccount>>,
+}
+
+impl ForeignSlot {
+    /// From now on these are the files.
+    pub(crate) fn set(&self, account: &Arc<MboxAccount>) {
+        let _ = self.account.set(Arc::downgrade(account));
+    }
+
+    fn account(&self) -> Result<Arc<MboxAccount>> {
+        let account = self.account.get().and_then(Weak::upgrade);
+        account.ok_or_else(|| Error::new(ErrorKind::Expunged, "the account's files are closed"))
+    }
+}
+
+impl Foreign for ForeignSlot {
+    fn header(&self, id: EmailId, message: &ForeignMessage, out: &mut Vec<u8>) -> Result<()> {
+        self.account()?.read(id, &mut |reader, place| reader.header(place, message, out))
+    }
+
+    fn range(
+        &self,
+        id: EmailId,
+        message: &ForeignMessage,
+        mut range: Range<u64>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.account()?.read(id, &mut |reader, place| {
+            let outcome = reader.range(place, message, range.clone(), sink)?;
+            if let Outcome::Changed { given } = outcome {
+                range.start += given;
+            }
+            Ok(outcome)
+        })
+    }
+}
+
+/// One reading of a message at its place.
+pub(super) type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + 'r;
+
+impl MboxAccount {
+    /// Lets `read` read the message wherever it is, again after each change of the file.
+    pub(super) fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
+        for _ in 0..CHANGES_MAX {
+            match self.read_once(id, read)? {
+                Looked::Done => return Ok(()),
+                Looked::Changed(file_box) => self.refresh(&file_box, Patience::Wait)?,
+                Looked::Nowhere => break,
+            }
+        }
+        // Perhaps in a file that was not looked at since the account was opened, or that has changed.
+        let state = self.state();
+        for mailbox in state.all_mailboxes() {
+            if mailbox.all_rows().any(|(_, row)| row.email_id == id) {
+                let of = MboxAccount::file_of(mailbox);
+                if let Ok(file_box) = self.file_box(of) {
+                    self.refresh(&file_box, Patience::Wait)?;
+                }
+            }
+        }
+        match self.read_once(id, read)? {
+            Looked::Done => Ok(()),
+            Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again")),
+            Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
+        }
+    }
+
+    /// See [`MboxAccount::read`]; for who has a turn, and cannot wait for another one.
+    pub(super) fn read_as_known(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
+        match self.read_once(id, read)? {
+            Looked::Done => Ok(()),
+            Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file has just changed")),
+            Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
+        }
+    }
+
+    fn read_once(&self, id: EmailId, read: &mut Read<'_>) -> Result<Looked> {
+        let mut changed = None;
+        for file_box in self.open_boxes() {
+            let Some(map) = file_box.map() else { continue };
+            let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { continue };
+            let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
+            let outcome = match self.reader(&file_box, &map)? {
+                Some(reader) => read(&reader, &place)?,
+                None => Outcome::Changed { given: 0 },
+            };
+            match outcome {
+                Outcome::Done => return Ok(Looked::Done),
+                Outcome::Changed { given: 0 } => changed = changed.or(Some(Arc::clone(&file_box))),
+                Outcome::Changed { .. } => return Ok(Looked::Changed(Arc::clone(&file_box))),
+            }
+        }
+        Ok(changed.map_or(Looked::Nowhere, Looked::Changed))
+    }
+
+    /// A reader of the file as `map` knows it; `None`: it is not that any more.
+    fn reader(&self, file_box: &FileBox, map: &Map) -> Result<Option<Arc<FileReader>>> {
+        let identity = map.facts().identity;
+        let mut kept = lock(&file_box.reader);
+        if let Some(reader) = kept.as_ref().filter(|reader| *reader.identity() == identity) {
+            return Ok(Some(Arc::clone(reader)));
+        }
+        let Some(path) = self.path_of(file_box.id) else { return Ok(None) };
+        let file = match self.env.disk.open(&path, OpenMode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::from(error).context(path.display())),
+        };
+        let reader = Arc::new(FileReader::new(file, identity));
+        *kept = Some(Arc::clone(&reader));
+        Ok(Some(reader))
+    }
+}
+
+/// How looking for a message went.
+enum Looked {
+    Done,
+    /// It was there, but the file has changed.
+    Changed(Arc<FileBox>),
+    Nowhere,
+}

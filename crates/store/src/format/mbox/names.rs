@@ -1,0 +1,263 @@
+//! Which mailbox has which file: names as file names, and the record of them.
+//!
+//! INBOX is the account's inbox file; `a` is the file `a` below the root, `a/b` is `a.sbd/b` (Thunderbird's way, so that every mailbox may have
+//! both messages and children). What a file name cannot have, or what would mean something else, is written as `=XX`.
+//!
+//! The file `names` in the account's directory records which file each mailbox has. It follows the log: a mailbox that the log has under
+//! another name gets its file renamed, one that the log does not have any more loses it. Only then the record is changed, so that whatever was
+//! interrupted is done when the account is opened again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use model::{Error, HIERARCHY_DELIMITER, MailboxId, MailboxName, Result};
+use platform::Disk;
+
+/// The ending of the directory beside a mailbox that has its children.
+const CHILDREN: &str = ".sbd";
+/// Endings that other programs give to files that are no mailboxes.
+const NOT_MAILBOXES: [&str; 3] = [CHILDREN, ".lock", ".msf"];
+/// Longest level of a name as a file name, octets: with an ending it stays below the 255 of most file systems.
+const LEVEL_BYTES_MAX: usize = 240;
+/// The name of the record, and what it is written under.
+const FILE: &str = "names";
+const TEMPORARY: &str = "names.new";
+/// The first line of the record.
+const HEADER: &str = "mailyard mbox names 1";
+
+/// Where reconciling happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// The account is being opened: what the log says may be old news.
+    Opening,
+    /// A client has just changed something.
+    Change,
+}
+
+/// The file of each mailbox, relative to the root; the empty path is INBOX's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Names {
+    paths: BTreeMap<MailboxId, PathBuf>,
+}
+
+impl Names {
+    /// Reads the record in `dir`; none is an empty one.
+    pub(super) fn load(disk: &dyn Disk, dir: &Path) -> Result<Self> {
+        let path = dir.join(FILE);
+        let bytes = match disk.read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Names::default()),
+            Err(error) => return Err(Error::from(error).context(path.display())),
+        };
+        // A record that is damaged takes nothing with it: mailboxes are found under the names that they should have.
+        Ok(Names::parse(&bytes).unwrap_or_default())
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (text, check) = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?.rsplit_once('\n')?;
+        if check != checksum(text) {
+            return None;
+        }
+        let mut lines = text.lines();
+        let mut names = Names::default();
+        (lines.next()? == HEADER).then_some(())?;
+        for line in lines {
+            let (id, path) = line.split_once(' ')?;
+            names.paths.insert(MailboxId(id.parse().ok()?), PathBuf::from(path));
+        }
+        Some(names)
+    }
+
+    /// Replaces the record in `dir`.
+    pub(super) fn save(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        let mut text = HEADER.to_owned();
+        for (id, path) in &self.paths {
+            // Only such paths are taken in; see `set`.
+            let path = path.to_str().unwrap_or_default();
+            text.push_str(&format!("\n{} {path}", id.0));
+        }
+        let text = format!("{text}\n{}\n", checksum(&text));
+        Ok(disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?)
+    }
+
+    /// The file of a mailbox.
+    pub(super) fn path(&self, id: MailboxId) -> Option<&Path> {
+        self.paths.get(&id).map(PathBuf::as_path)
+    }
+
+    /// Whether some mailbox has this file.
+    pub(super) fn has_path(&self, path: &Path) -> bool {
+        self.paths.values().any(|other| other == path)
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (MailboxId, &Path)> {
+        self.paths.iter().map(|(id, path)| (*id, path.as_path()))
+    }
+
+    /// Gives a mailbox its file; `path` as [`path_of`] or [`name_of`] know it.
+    pub(super) fn set(&mut self, id: MailboxId, path: PathBuf) {
+        self.paths.insert(id, path);
+    }
+
+    /// The mailbox has no file any more.
+    pub(super) fn remove(&mut self, id: MailboxId) {
+        self.paths.remove(&id);
+    }
+}
+
+fn checksum(text: &str) -> String {
+    format!("crc32c {:08x}", crc32c::crc32c(text.as_bytes()))
+}
+
+/// The file that a mailbox of this name should have. [`ErrorKind::Limit`]: a level is too long for a file name.
+pub(super) fn path_of(name: &MailboxName) -> Result<PathBuf> {
+    let mut path = PathBuf::new();
+    if name.is_inbox() {
+        return Ok(path);
+    }
+    let mut levels = name.as_str().split(HIERARCHY_DELIMITER).peekable();
+    while let Some(level) = levels.next() {
+        let mut file = escape(level);
+        if file.len() > LEVEL_BYTES_MAX {
+            return Err(Error::over_limit("file_name_bytes_max", "the mailbox's name is too long for a file name"));
+        }
+        if levels.peek().is_some() {
+            file.push_str(CHILDREN);
+        }
+        path.push(file);
+    }
+    Ok(path)
+}
+
+/// The name of the mailbox that a file is, by its path below the root; `None`: none can have it.
+pub(super) fn name_of(path: &Path) -> Option<MailboxName> {
+    let mut levels = Vec::new();
+    let mut components = path.components().peekable();
+    while let Some(component) = components.next() {
+        let file = component.as_os_str().to_str()?;
+        let is_last = components.peek().is_none();
+        let level = if is_last { file } else { file.strip_suffix(CHILDREN)? };
+        if level.starts_with('.') || is_last && has_other_ending(level) {
+            return None;
+        }
+        levels.push(unescape(level));
+    }
+    // A delimiter that was escaped stays apart from a real one.
+    if levels.iter().any(|level| level.contains(HIERARCHY_DELIMITER)) {
+        return None;
+    }
+    let name = MailboxName::new(&levels.join("/")).ok()?;
+    // A file called INBOX below the root is not the inbox.
+    (!name.is_inbox()).then_some(name)
+}
+
+/// Whether a directory may have mailboxes in it.
+pub(super) fn is_children_dir(file: &str) -> bool {
+    file.strip_suffix(CHILDREN).is_some_and(|level| !level.is_empty() && !level.starts_with('.'))
+}
+
+fn has_other_ending(level: &str) -> bool {
+    NOT_MAILBOXES.iter().any(|ending| level.ends_with(ending))
+}
+
+fn escape(level: &str) -> String {
+    let mut out = String::new();
+    // The endings begin with a dot, and the first octet of that is enough.
+    let ending = NOT_MAILBOXES.iter().find(|ending| level.ends_with(*ending)).map(|ending| level.len() - ending.len());
+    for (at, c) in level.char_indices() {
+        let is_special = matches!(c, '=' | '/' | '\0'..='\x1f' | '\x7f') || c == '.' && (at == 0 || Some(at) == ending);
+        if is_special { out.push_str(&format!("={:02X}", u32::from(c))) } else { out.push(c) }
+    }
+    out
+}
+
+/// The level that a file name stands for; `=` is itself where no two digits follow, as others may have named the file.
+fn unescape(file: &str) -> String {
+    let mut pieces = file.split('=');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let code = piece.split_at_checked(2).and_then(|(code, rest)| {
+            let is_code = code.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'));
+            let byte = u8::from_str_radix(code, 16).ok().filter(|byte| is_code && byte.is_ascii())?;
+            Some((char::from(byte), rest))
+        });
+        match code {
+            Some((c, rest)) => {
+                out.push(c);
+                out.push_str(rest);
+            }
+            None => {
+                out.push('=');
+                out.push_str(piece);
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn name(text: &str) -> MailboxName {
+        MailboxName::new(text).unwrap()
+    }
+
+    #[test]
+    fn known_answers() {
+        for (text, path) in [
+            ("INBOX", ""),
+            ("INBOX/a", "INBOX.sbd/a"),
+            ("a", "a"),
+            ("a/b/c", "a.sbd/b.sbd/c"),
+            ("Entwürfe 2024", "Entwürfe 2024"),
+            ("a=b", "a=3Db"),
+            (".hidden", "=2Ehidden"),
+            ("..", "=2E."),
+            ("a.sbd", "a=2Esbd"),
+            ("x.lock/y.msf", "x=2Elock.sbd/y=2Emsf"),
+        ] {
+            assert_eq!(path_of(&name(text)).unwrap(), Path::new(path), "{text}");
+            assert_eq!(name_of(Path::new(path)), (text != "INBOX").then(|| name(text)), "{path}");
+        }
+        for path in [".x", "a.lock", "a.msf", "a/b", "a=2Fb", "inbox", "a.sbd", "x.sbd/.y", "=0A"] {
+            assert_eq!(name_of(Path::new(path)), None, "{path}");
+        }
+        // As others may call their files.
+        assert_eq!(name_of(Path::new("a=b")), Some(name("a=b")));
+        assert_eq!(name_of(Path::new("a=2")), Some(name("a=2")));
+        let long = "x".repeat(LEVEL_BYTES_MAX);
+        assert!(path_of(&name(&long)).is_ok());
+        assert_eq!(path_of(&name(&format!("{long}x"))).unwrap_err().limit(), Some("file_name_bytes_max"));
+    }
+
+    #[test]
+    fn record() {
+        let sim = platform::sim::SimEnv::new(1);
+        let (disk, dir) = (sim.env().disk, Path::new("/a/mbox"));
+        disk.create_dir_all(dir).unwrap();
+        let mut names = Names::load(&*disk, dir).unwrap();
+        assert_eq!(names, Names::default());
+        names.set(MailboxId(1), PathBuf::new());
+        names.set(MailboxId(7), PathBuf::from("a.sbd/b c"));
+        names.save(&*disk, dir).unwrap();
+        assert_eq!(Names::load(&*disk, dir).unwrap(), names);
+        let file = disk.open(&dir.join(FILE), platform::OpenMode::ReadWrite).unwrap();
+        file.write_at(b"8", HEADER.len() as u64 + 1).unwrap();
+        assert_eq!(Names::load(&*disk, dir).unwrap(), Names::default());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn there_and_back(text in "[a.=/ sbdlockmf\u{e4}]{1,12}") {
+            if let Ok(name) = MailboxName::new(&text)
+                && let Ok(path) = path_of(&name)
+                && !name.is_inbox()
+            {
+                proptest::prop_assert_eq!(name_of(&path), Some(name));
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! Making the files show what the log says.
+//!
+//! What came into a mailbox through us is added to its file as soon as it is durable in the log; UIDs, flags and keywords are written at the
+//! moments that the settings name; what was expunged leaves the file then, too.
+//!
+//! Invariants:
+//! - A message leaves a file only when the log says so, and only when every other mailbox that has it has it in its own file, synced.
+//! - First the file, then the map, then the log forgets what was expunged: after a power cut in between the next sync sees where it stood.
+//! - While a turn is held no other one is waited for: octets of other files are taken as they are known, or another time.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use index::{Mailbox, Row, State};
+use model::{EmailId, ErrorKind, MailboxId, ModSeq, Result, UidSet};
+
+use super::account::{DIR, FileBox, MboxAccount, Moment, Turn, lock};
+use super::identity::{Identity, tail_digest};
+use super::lock::{Access, MailboxLock};
+use super::map::{Facts, Map, MapBuilder};
+use super::names::Since;
+use super::place::{FileFlags, ImapBase, Place};
+use super::rows::RowFinder;
+use super::serve::Outcome;
+use super::sync::flags::{file_flags, keyword_names};
+use super::sync::unplaced;
+use super::write::{self, Fate, Job, Outgoing, Settings, Target, Wanted, keywords_hash};
+use crate::edit::Effects;
+
+impl MboxAccount {
+    /// A change is durable in the log: the files follow as far as they can at once. What they cannot, [`MboxAccount::maintain`] tries again.
+    pub(crate) fn follow(&self, effects: &Effects) {
+        if effects.names {
+            let _later = self.reconcile(Since::Change);
+        }
+        for id in &effects.filled {
+            if let Ok(file_box) = self.file_box(*id) {
+                file_box.wanted.store(true, Ordering::Release);
+                let _later = self.write_out(&file_box);
+            }
+        }
+    }
+
+    /// Adds to the file what came into the mailbox, if nobody else is at it. One does it for all who come meanwhile.
+    pub(super) fn write_out(&self, file_box: &FileBox) -> Result<()> {
+        while file_box.wanted.load(Ordering::Acquire) {
+            self.find_sources(file_box)?;
+            let Ok(mut turn) = file_box.turn.try_lock() else { return Ok(()) };
+            if !file_box.wanted.swap(false, Ordering::AcqRel) {
+                return Ok(());
+            }
+            let result = self.with_file(file_box, &mut turn, |account, turn, lock, path| {
+                account.add_what_came(file_box, turn, lock, path)
+            });
+            if result.is_err() {
+                file_box.wanted.store(true, Ordering::Release);
+                return result;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that messages of other files that are to be copied into this one can be read; those that nobody has any more lose their entries.
+    fn find_sources(&self, file_box: &FileBox) -> Result<()> {
+        let state = self.state();
+        let (Some(mailbox), Some(map)) = (state.mailbox(file_box.id), file_box.map()) else { return Ok(()) };
+        let rows = unplaced(mailbox, MboxAccount::pending_of(&state, file_box.id).map(|one| &**one), Some(&map));
+        for row in rows.iter().filter(|row| state.foreign(row.email_id).is_some()) {
+            match self.read(row.email_id, &mut |_, _| Ok(Outcome::Done)) {
+                Err(error) if error.kind() == ErrorKind::Expunged => {
+                    let uids = UidSet::range(row.uid.get(), row.uid.get());
+                    self.log.commit(|transaction| transaction.expunge(file_box.id, &uids))?;
+                }
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `work` on the file, locked for writing and as the log knows it. After an error the file is looked at anew.
+    fn with_file(
+        &self,
+        file_box: &FileBox,
+        turn: &mut Turn,
+        work: impl FnOnce(&Self, &mut Turn, &MailboxLock, &Path) -> Result<()>,
+    ) -> Result<()> {
+        let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
+        self.open_box(file_box, turn)?;
+        let access = if self.env.disk.exists(&path)? { Access::Write } else { Access::Create };
+        let lock = self.locker.try_lock(&path, access)?;
+        self.sync_locked(file_box, turn, &lock)?;
+        let result = work(self, turn, &lock, &path);
+        if result.is_err() {
+            turn.is_open = false;
+        }
+        result
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { padding_bytes: self.options.padding_bytes, ..Settings::default() }
+    }
+
+    pub(super) fn files_dir(&self) -> PathBuf {
+        self.dir.join(DIR)
+    }
+
+    /// Finishes or undoes what a power cut interrupted in the file of a mailbox; whether its fields can be held against its map.
+    pub(super) fn recover(&self, file_box: &FileBox, path: &Path) -> Result<bool> {
+        let (dir, settings) = (self.files_dir(), self.settings());
+        Ok(write::recover(&self.env, &self.locker, &settings, path, &dir, file_box.id)?.fields_count)
+    }
+
+    /// Adds the messages that are in the mailbox and not in the file.
+    fn add_what_came(&self, file_box: &FileBox, turn: &mut Turn, lock: &MailboxLock, path: &Path) -> Result<()> {
+        let state = self.state();
+        let (Some(mailbox), Some(map)) = (state.mailbox(file_box.id), file_box.map()) else { return Ok(()) };
+        let pending = MboxAccount::pending_of(&state, file_box.id);
+        let mut rows = unplaced(mailbox, pending.map(|one| &**one), Some(&map));
+        // Those of the hidden mailbox come last: what was expunged before it was written is not written.
+        rows.retain(|row| mailbox.row_of(row.uid).is_some_and(|(_, found)| found == *row));
+        if rows.is_empty() {
+            return Ok(());
+        }
+        rows.sort_unstable_by_key(|row| row.uid);
+        let last = map.len().checked_sub(1).and_then(|last| map.place(last));
+        let mut placed: Vec<Place> = Vec::with_capacity(rows.len() + 1);
+        let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row));
+        let dir = self.files_dir();
+        let written = write::write_back(
+            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id },
+            &self.settings(),
+            Job {
+                // What stands before the last message is not touched.
+                places: &mut last.into_iter(),
+                fate: &mut |_, _, _| Ok(Fate::Keep),
+                removed_bytes: 0,
+                base: &base_of(mailbox),
+                append: &mut outgoing,
+                placed: &mut |place| {
+                    placed.push(place);
+                    Ok(())
+                },
+            },
+        )?;
+        let mut map = Map::clone(&map);
+        map.truncate_from(map.len().saturating_sub(1));
+        for place in &placed {
+            map.push(place)?;
+        }
+        let was = map.facts().written;
+        let is_all = mailbox.changed_since(was).count() == rows.len();
+        let now = if is_all { mailbox.highest_modseq() } else { was };
+        let settled = map.len().saturating_sub(1);
+        map.set_facts(self.facts(file_box, lock, settled, now)?);
+        file_box.set_map(Some(Arc::new(map)));
+        for row in &rows {
+            turn.digests.remove(&row.email_id);
+        }
+        // No fields but those of the new messages were written, and of these nothing was known before.
+        drop(written);
+        Ok(())
+    }
+
+    fn outgoing<'a>(&'a self, state: &'a State, mailbox: &Mailbox, row: &Row) -> Outgoing<'a> {
+        let (id, size) = (row.email_id, u64::from(row.size));
+        let read: write::ReadMessage<'a> = match state.foreign(id) {
+            Some(message) => Box::new(move |sink| {
+                self.read_as_known(id, &mut |reader, place| reader.range(place, &message, 0..size, sink))
+            }),
+            None => Box::new(move |sink| self.log.reader().range(id, 0..size, &mut |piece| sink(piece))),
+        };
+        Outgoing { email_id: id, wanted: wanted(mailbox, row), internal_date: row.internal_date, size, read }
+    }
+
+    /// What is known of a file that was just written.
+    fn facts(&self, file_box: &FileBox, lock: &MailboxLock, settled: usize, written: ModSeq) -> Result<Facts> {
+        let identity = Identity::of_file(&**lock.file())?;
+        let tail_digest = tail_digest(&**lock.file(), identity.len)?;
+        file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
+        Ok(Facts { identity, tail_digest, settled: settled as u32, written })
+    }
+
+    /// Makes the file of a mailbox show what the log says, as far as the settings want that now. [`ErrorKind::InUse`]: somebody else has the
+    /// file; it is tried again when the mailbox is idle.
+    pub(crate) fn write_back(&self, file_box: &FileBox, moment: Moment) -> Result<()> {
+        let policy = self.options.write_back;
+        if !policy.removes_at(moment) || !self.is_dirty(file_box) {
+            return Ok(());
+        }
+        // What was moved from here is to be elsewhere before it may go.
+        for other in self.open_boxes() {
+            let _later = self.write_out(&other);
+        }
+        let mut turn = lock(&file_box.turn);
+        file_box.wanted.store(false, Ordering::Release);
+        let result = self.with_file(file_box, &mut turn, |account, turn, lock, path| {
+            account.add_what_came(file_box, turn, lock, path)?;
+            account.bring_up_to_date(file_box, lock, path, policy.flags_at(moment))
+        });
+        if result.is_err() {
+            file_box.wanted.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// Whether there may be something to write.
+    pub(super) fn is_dirty(&self, file_box: &FileBox) -> bool {
+        let state = self.state();
+        let Some(mailbox) = state.mailbox(file_box.id) else { return false };
+        let written = file_box.map().map_or(ModSeq(0), |map| map.facts().written);
+        mailbox.highest_modseq() > written && mailbox.exists() > 0
+            || MboxAccount::pending_of(&state, file_box.id).is_some_and(|pending| pending.exists() > 0)
+    }
+
+    /// Writes fields, and takes out what was expunged.
+    fn bring_up_to_date(&self, file_box: &FileBox, lock: &MailboxLock, path: &Path, flags: bool) -> Result<()> {
+        let state = self.state();
+        let (Some(mailbox), Some(map)) = (state.mailbox(file_box.id), file_box.map()) else { return Ok(()) };
+        let removal = self.removal(&state, file_box, mailbox, &map);
+        let since = map.facts().written;
+        let mut finder = RowFinder::new(mailbox);
+        let is_behind = flags
+            && (mailbox.highest_modseq() > since)
+            && map.places().any(|place| {
+                let row = place.email_id.and_then(|id| finder.find(id));
+                row.is_some_and(|row| row.modseq > since && differs(mailbox, &row, &place))
+            });
+        let written = if flags { mailbox.highest_modseq() } else { since };
+        if removal.octets == 0 && !is_behind {
+            let mut map = Map::clone(&map);
+            map.set_facts(Facts { written, ..*map.facts() });
+            file_box.set_map(Some(Arc::new(map)));
+            return self.forget(file_box.id, &removal);
+        }
+        let map_path = self.map_path(file_box.id);
+        let mut builder = MapBuilder::create(&self.env.disk, &map_path)?;
+        let mut to_remove = removal.messages.clone();
+        let mut finder = RowFinder::new(mailbox);
+        let mut fate = |_, place: &Place, is_written: bool| {
+            let Some(id) = place.email_id else { return Ok(Fate::Keep) };
+            if let Some(count) = to_remove.get_mut(&id).filter(|count| **count > 0) {
+                *count -= 1;
+                return Ok(Fate::Remove);
+            }
+            let Some(row) = finder.find(id).filter(|_| flags) else { return Ok(Fate::Keep) };
+            // One whose head is written anyway gets all fields, so that the next change finds room in place.
+            let is_due = row.modseq > since && differs(mailbox, &row, place)
+                || is_written && !place.flags.has(FileFlags::COMPLETE);
+            Ok(if is_due { Fate::Update(wanted(mailbox, &row)) } else { Fate::Keep })
+        };
+        let dir = self.files_dir();
+        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id };
+        let done = {
+            let _alone = file_box.moving.write().unwrap_or_else(PoisonError::into_inner);
+            let job = Job {
+                places: &mut map.places(),
+                fate: &mut fate,
+                removed_bytes: removal.octets,
+                base: &base_of(mailbox),
+                append: &mut std::iter::empty(),
+                placed: &mut |place| builder.push(&place),
+            };
+            let done = write::write_back(target, &self.settings(), job)?;
+            let settled = builder.len().saturating_sub(1);
+            let map = builder.finish(&self.facts(file_box, lock, settled, written)?)?;
+            file_box.set_map(Some(Arc::new(map)));
+            done
+        };
+        self.forget(file_box.id, &removal)?;
+        done.unsettled.settle()
+    }
+
+    /// What can leave the file now.
+    fn removal(&self, state: &State, file_box: &FileBox, mailbox: &Mailbox, map: &Map) -> Removal {
+        let mut removal = Removal::default();
+        let Some(pending) = MboxAccount::pending_of(state, file_box.id).filter(|pending| pending.exists() > 0) else {
+            return removal;
+        };
+        let others: Vec<_> = self.open_boxes().into_iter().filter(|other| other.id != file_box.id).collect();
+        let others: Vec<_> = others.iter().filter_map(|other| other.map()).collect();
+        let mut live = None;
+        for (_, row) in pending.all_rows() {
+            let (id, uid) = (row.email_id, row.uid.get());
+            let places = map.find(id).count() as u32;
+            let here: u32 = match places {
+                // Mostly: one message, one place, one entry, which is this one.
+                1 if state.foreign_entries(id) == 1 => 0,
+                _ => {
+                    let live = live.get_or_insert_with(|| counts(mailbox));
+                    live.get(&id).copied().unwrap_or(0)
+                }
+            };
+            let elsewhere = state.foreign_entries(id).saturating_sub(here + 1);
+            let is_kept_there = others.iter().any(|other| other.find(id).next().is_some());
+            let gone = removal.messages.get(&id).copied().unwrap_or(0);
+            if places <= here + gone {
+                // It has no octets of its own.
+                removal.entries.insert(uid);
+            } else if elsewhere <= gone || is_kept_there {
+                *removal.messages.entry(id).or_default() += 1;
+                let place = map.find(id).nth(gone as usize).and_then(|n| map.place(n));
+                removal.octets += place.map_or(0, |place| place.next - place.start);
+                removal.entries.insert(uid);
+            }
+        }
+        removal
+    }
+
+    /// The octets have left the file: the log forgets them.
+    fn forget(&self, id: MailboxId, removal: &Removal) -> Result<()> {
+        if removal.entries.is_empty() {
+            return Ok(());
+        }
+        let Some(hidden) = MboxAccount::pending_of(&self.state(), id).map(|hidden| hidden.id()) else { return Ok(()) };
+        self.log.commit(|transaction| transaction.expunge(hidden, &removal.entries).map(drop))
+    }
+}
+
+/// What leaves a file.
+#[derive(Default)]
+struct Removal {
+    /// How often each message goes.
+    messages: HashMap<EmailId, u32>,
+    /// Octets of the file.
+    octets: u64,
+    /// Entries of the hidden mailbox that are done with.
+    entries: UidSet,
+}
+
+/// How many entries each message has.
+fn counts(mailbox: &Mailbox) -> HashMap<EmailId, u32> {
+    let mut counts = HashMap::new();
+    for (_, row) in mailbox.all_rows() {
+        *counts.entry(row.email_id).or_default() += 1;
+    }
+    counts
+}
+
+/// What the fields of a message should say.
+fn wanted(mailbox: &Mailbox, row: &Row) -> Wanted {
+    let keywords = keyword_names(row.flags, mailbox.keywords());
+    Wanted { uid: row.uid.get(), flags: file_flags(row.flags), keywords }
+}
+
+/// Whether the fields of a message say something else than the log.
+fn differs(mailbox: &Mailbox, row: &Row, place: &Place) -> bool {
+    let other = FileFlags::OLD.with(FileFlags::COMPLETE);
+    file_flags(row.flags).without(other) != place.flags.without(other)
+        || keywords_hash(&keyword_names(row.flags, mailbox.keywords())) != place.keywords
+}
+
+/// What the file says of itself.
+fn base_of(mailbox: &Mailbox) -> ImapBase {
+    ImapBase {
+        uid_validity: mailbox.uidvalidity().get(),
+        last_uid: mailbox.uidnext().map_or(u32::MAX, |next| next.get() - 1),
+        keywords: mailbox.keywords().iter().cloned().collect(),
+    }
+}

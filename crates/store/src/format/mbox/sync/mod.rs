@@ -1,0 +1,529 @@
+//! Taking into the log what other programs did to a file.
+//!
+//! A file that is as it was at the last look is not even opened. One that has grown and has the same end is read from there; any other one
+//! is read whole, and its messages are found in the log by their digests ([`lineup`]). Those that are known keep their UIDs wherever they
+//! stand now; what is new gets an entry ([`arrivals`]), what is gone is expunged, flags that others changed are changed in the log ([`deltas`]).
+//!
+//! Invariants:
+//! - The log is told first: a map that is saved names only messages that the log has durably.
+//! - Nothing is taken for absent that could not be looked at: an error of the disk leaves the log as it is.
+//! - Memory: some tens of octets a message while a large file is read whole, a batch of messages besides.
+
+mod arrivals;
+mod deltas;
+pub(super) mod flags;
+mod lineup;
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use index::{Mailbox, Row, State, Ticket, Transaction};
+use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result, UidSet};
+use platform::{File, parent_of};
+
+use self::arrivals::Arrival;
+use self::deltas::{Delta, Deltas};
+use self::lineup::Lineup;
+use super::account::{FileBox, MboxAccount, Patience, Turn};
+use super::digest::DigestOfServed;
+use super::identity::{Identity, tail_digest};
+use super::intake::intake;
+use super::lock::{Access, MailboxLock};
+use super::map::{Facts, Map, MapBuilder};
+use super::place::{Found, ImapBase, Place};
+use super::scan::{MessageFlags, Scanner, Step, not_an_mbox};
+use super::write::{Unsettled, keywords_hash};
+
+/// Messages that are new to the log and go into one transaction at most.
+const ARRIVALS_MAX: usize = 10_000;
+/// Messages that wait for their email ids at most.
+const WAITING_MAX: usize = 20_000;
+/// How often a file is read anew that somebody changes without a lock.
+const RESTLESS_MAX: usize = 3;
+/// A file that was changed in the same instant in which it was read is read again, if it is no larger than this, octets: a second change
+/// of that instant may not show.
+const FRESH_BYTES_MAX: u64 = 1 << 20;
+/// No message: what is expected where a pseudo message stood.
+const NONE: EmailId = EmailId(0);
+/// A map is saved once so many places in it have changed.
+const MAP_CHANGES_MAX: usize = 20_000;
+
+impl MboxAccount {
+    /// Brings the log up to date with the file of a mailbox. Costs one question to the file system when nothing has changed, and
+    /// then waits for nobody. [`ErrorKind::InUse`]: another program has locked the file.
+    pub(crate) fn refresh(&self, file_box: &FileBox, patience: Patience) -> Result<()> {
+        self.watch(file_box);
+        if self.is_unchanged(file_box)? {
+            return Ok(());
+        }
+        let turn = match patience {
+            Patience::Wait => Some(super::account::lock(&file_box.turn)),
+            // Whoever has the turn will see what we would have seen.
+            Patience::None => file_box.turn.try_lock().ok(),
+        };
+        let Some(mut turn) = turn else { return Ok(()) };
+        self.sync(file_box, &mut turn, patience)
+    }
+
+    /// Whether the system says of the file what it said at the last look.
+    fn is_unchanged(&self, file_box: &FileBox) -> Result<bool> {
+        let (Some(map), Some(path)) = (file_box.map(), self.path_of(file_box.id)) else { return Ok(false) };
+        match self.env.disk.metadata(&path) {
+            Ok(found) => Ok(is_as_before(&map, &Identity::of(&found), file_box)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::from(error).context(path.display())),
+        }
+    }
+
+    /// See [`MboxAccount::refresh`].
+    pub(super) fn sync(&self, file_box: &FileBox, turn: &mut Turn, patience: Patience) -> Result<()> {
+        let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
+        self.open_box(file_box, turn)?;
+        if self.is_unchanged(file_box)? {
+            return Ok(());
+        }
+        let lock = match patience {
+            Patience::Wait => self.locker.lock(&path, Access::Read),
+            Patience::None => self.locker.try_lock(&path, Access::Read),
+        };
+        match lock {
+            Ok(lock) => self.sync_locked(file_box, turn, &lock),
+            Err(error) if !self.env.disk.exists(&path)? => self.absent(file_box, turn).map_err(|_| error),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Finishes what was interrupted in the file, and takes up its map.
+    pub(super) fn open_box(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
+        let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
+        let is_trusted = self.recover(file_box, &path)?;
+        let map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
+        file_box.set_map(map.map(Arc::new));
+        (turn.is_open, turn.is_unsettled) = (true, !is_trusted);
+        Ok(())
+    }
+
+    /// The file is not there: an mbox without messages, if the place where it should be can be looked at and is where it was.
+    fn absent(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
+        let path = self.path_of(file_box.id).unwrap_or_default();
+        let top = if path == self.inbox { parent_of(&self.inbox) } else { &self.root };
+        let found = self.env.disk.metadata(top).map_err(|error| Error::from(error).context(top.display()))?;
+        let old = file_box.map();
+        if old.as_ref().is_some_and(|map| map.facts().identity.device != found.device) {
+            // A file system that is not mounted looks like one without files.
+            return Err(Error::new(ErrorKind::Io, format!("{} is not where it was", top.display())));
+        }
+        let mut identity = Identity::of(&found);
+        (identity.inode, identity.len) = (0, 0);
+        if old.as_ref().is_some_and(|map| map.is_empty() && map.facts().identity.inode == 0) {
+            return Ok(());
+        }
+        let mut reading = Reading::new(self, file_box, turn, old.as_deref(), None)?;
+        reading.end_of_file()?;
+        reading.finish(identity, 0, 0)
+    }
+
+    /// Reads what has changed in a locked file.
+    pub(super) fn sync_locked(&self, file_box: &FileBox, turn: &mut Turn, lock: &MailboxLock) -> Result<()> {
+        let file = lock.file();
+        for _ in 0..RESTLESS_MAX {
+            let identity = Identity::of_file(&**file)?;
+            let old = file_box.map();
+            if old.as_ref().is_some_and(|map| is_as_before(map, &identity, file_box)) {
+                return Ok(());
+            }
+            let grown = match &old {
+                Some(map) if has_grown(map, &identity, &**file)? => Some(map.facts().settled as usize),
+                _ => None,
+            };
+            let mut reading = Reading::new(self, file_box, turn, old.as_deref(), grown)?;
+            let start = grown.and_then(|settled| old.as_ref()?.place(settled)).map_or(0, |place| place.start);
+            let ended = intake(&**file, Scanner::new(start), &mut |found| reading.take(found))?;
+            if ended.step == Step::NotMbox {
+                return Err(not_an_mbox());
+            }
+            if Identity::of_file(&**file)? != identity {
+                // What was taken in already is in the file, or will be found to be gone.
+                reading.wait()?;
+                continue;
+            }
+            reading.end_of_file()?;
+            let settled = grown.unwrap_or(0) + ended.settled.map_or(0, |settled| settled.messages);
+            let tail = tail_digest(&**file, identity.len)?;
+            file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
+            reading.finish(identity, tail, settled)?;
+            if mem::take(&mut turn.is_unsettled) {
+                // Whatever the fields say is remembered now.
+                Unsettled::of(&self.env.disk, &self.files_dir(), file_box.id).settle()?;
+            }
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::InUse, "somebody changes the mailbox file again and again without a lock"))
+    }
+
+    /// The digest of a message as its file would have it.
+    fn digest_of(&self, state: &State, digests: &mut HashMap<EmailId, u64>, id: EmailId) -> Result<Option<u64>> {
+        if let Some(message) = state.foreign(id) {
+            return Ok(Some(message.digest));
+        }
+        if let Some(digest) = digests.get(&id) {
+            return Ok(Some(*digest));
+        }
+        let mut digest = DigestOfServed::new();
+        let read = self.log.reader().range(id, 0..u64::MAX, &mut |piece| {
+            digest.push(piece);
+            Ok(())
+        });
+        match read {
+            Ok(()) => {}
+            // Damaged, or expunged meanwhile: whatever the file has is another message then.
+            Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let digest = digest.finish();
+        digests.insert(id, digest);
+        Ok(Some(digest))
+    }
+}
+
+/// Whether a file has changed since its map was made.
+fn is_as_before(map: &Map, found: &Identity, file_box: &FileBox) -> bool {
+    let is_in_doubt = found.len <= FRESH_BYTES_MAX && file_box.is_fresh.load(Ordering::Relaxed);
+    map.facts().identity == *found && !is_in_doubt
+}
+
+/// Whether something was only added to the file.
+fn has_grown(map: &Map, found: &Identity, file: &dyn File) -> Result<bool> {
+    let before = &map.facts().identity;
+    let may_have = (before.device, before.inode) == (found.device, found.inode) && found.len > before.len;
+    Ok(may_have && !map.is_empty() && tail_digest(file, before.len)? == map.facts().tail_digest)
+}
+
+/// A reading of a file under way.
+struct Reading<'a> {
+    account: &'a MboxAccount,
+    file_box: &'a FileBox,
+    digests: &'a mut HashMap<EmailId, u64>,
+    /// The log before it.
+    state: Arc<State>,
+    old: Option<&'a Map>,
+    /// Expected first are the places of `old` from here on, `old_places` of them; then what is not in the file as far as is known.
+    old_from: usize,
+    old_places: usize,
+    lineup: Lineup,
+    target: Target,
+    /// Messages whose places are not in `target` yet, since those that are new have no email ids yet.
+    /// Whether a message is new stands beside it.
+    waiting: Vec<(Place, bool)>,
+    arrivals: Vec<Arrival>,
+    deltas: Vec<Delta>,
+    base: Option<ImapBase>,
+    /// Up to where the file shows what the log says.
+    written: ModSeq,
+    ticket: Option<Ticket>,
+}
+
+/// Where the places go.
+enum Target {
+    /// A new map.
+    New(Box<MapBuilder>),
+    /// The old one, whose end was cut off.
+    Grown(Box<Map>),
+}
+
+impl Target {
+    fn push(&mut self, place: &Place) -> Result<()> {
+        match self {
+            Target::New(builder) => builder.push(place),
+            Target::Grown(map) => map.push(place),
+        }
+    }
+}
+
+impl<'a> Reading<'a> {
+    /// `grown`: it begins with this place of the old map.
+    fn new(
+        account: &'a MboxAccount,
+        file_box: &'a FileBox,
+        turn: &'a mut Turn,
+        old: Option<&'a Map>,
+        grown: Option<usize>,
+    ) -> Result<Self> {
+        let state = account.state();
+        let gone = || Error::new(ErrorKind::NotFound, "the mailbox was deleted meanwhile");
+        let mailbox = state.mailbox(file_box.id).ok_or_else(gone)?;
+        let pending = MboxAccount::pending_of(&state, file_box.id);
+        let old_from = grown.unwrap_or(0);
+        let mut expected: Vec<EmailId> = Vec::new();
+        if let Some(map) = old {
+            let places = (old_from..map.len()).filter_map(|n| map.place(n));
+            // A pseudo message keeps its position, as one that nothing is like.
+            expected.extend(places.map(|place| place.email_id.unwrap_or(NONE)));
+        }
+        let old_places = expected.len();
+        let unplaced = unplaced(mailbox, pending.map(|pending| &**pending), old);
+        expected.extend(unplaced.iter().map(|row| row.email_id));
+        let target = match (old, grown) {
+            (Some(map), Some(settled)) => {
+                let mut map = map.clone();
+                map.truncate_from(settled);
+                Target::Grown(Box::new(map))
+            }
+            _ => {
+                let path = account.map_path(file_box.id);
+                account.env.disk.create_dir_all(parent_of(&path))?;
+                Target::New(Box::new(MapBuilder::create(&account.env.disk, &path)?))
+            }
+        };
+        Ok(Reading {
+            account,
+            file_box,
+            digests: &mut turn.digests,
+            written: old.map_or(ModSeq(0), |map| map.facts().written),
+            state,
+            old,
+            old_from,
+            old_places,
+            lineup: Lineup::new(expected),
+            target,
+            waiting: Vec::new(),
+            arrivals: Vec::new(),
+            deltas: Vec::new(),
+            base: None,
+            ticket: None,
+        })
+    }
+
+    /// Takes the next message of the file.
+    fn take(&mut self, found: Found) -> Result<()> {
+        let mut place = place_of(&found);
+        if let Some(base) = &found.meta.base {
+            self.base = Some(base.clone());
+        }
+        let mut is_new = false;
+        if !found.meta.is_pseudo {
+            let (account, state, digests) = (self.account, &self.state, &mut *self.digests);
+            let mut digest_of = |id: EmailId| if id == NONE { Ok(None) } else { account.digest_of(state, digests, id) };
+            match self.lineup.take(found.digest, &mut digest_of)? {
+                Some((position, id)) => {
+                    place.email_id = Some(id);
+                    self.compare(position, &place, found);
+                }
+                None => {
+                    let arrival = Arrival::new(found);
+                    is_new = arrival.is_some();
+                    self.arrivals.extend(arrival);
+                }
+            }
+        }
+        self.waiting.push((place, is_new));
+        if self.arrivals.len() >= ARRIVALS_MAX || self.waiting.len() >= WAITING_MAX {
+            self.settle()?;
+        }
+        Ok(())
+    }
+
+    /// Notes how the fields of a known message differ from what they said before.
+    fn compare(&mut self, position: usize, place: &Place, found: Found) {
+        if position >= self.old_places {
+            // Not known how they were: what the log says is newer than anything that it does not know of.
+            return;
+        }
+        let Some(old) = self.old.and_then(|map| map.place(self.old_from + position)) else { return };
+        let keywords = (old.keywords != place.keywords).then_some(found.meta.keywords);
+        self.deltas.extend(Delta::between(&old, place, keywords));
+    }
+
+    /// Gives entries to the messages that are new and wait for them.
+    fn settle(&mut self) -> Result<()> {
+        let arrivals = mem::take(&mut self.arrivals);
+        let mut ids = Vec::new();
+        if !arrivals.is_empty() {
+            let (id, base, mut written) = (self.file_box.id, self.base.as_ref(), self.written);
+            let (added, ticket) = self.account.log.transact(|transaction| {
+                let mailbox = transaction.mailbox(id)?;
+                let is_shown = mailbox.highest_modseq() <= written || mailbox.exists() == 0;
+                let ids = arrivals::add(transaction, id, base, arrivals)?;
+                if is_shown {
+                    written = transaction.mailbox(id)?.highest_modseq();
+                }
+                Ok(ids)
+            })?;
+            (ids, self.written) = (added, written);
+            self.ticket = Some(ticket);
+        }
+        let mut ids = ids.into_iter();
+        for (mut place, is_new) in self.waiting.drain(..) {
+            if is_new {
+                place.email_id = ids.next();
+            }
+            self.target.push(&place)?;
+        }
+        Ok(())
+    }
+
+    /// All of the file was seen: what was not found is gone, and flags that others changed are changed.
+    fn end_of_file(&mut self) -> Result<()> {
+        self.settle()?;
+        let is_known = self.old.is_some();
+        let mut missing: HashMap<EmailId, Missing> = HashMap::new();
+        for (position, id) in self.lineup.missing().filter(|(_, id)| *id != NONE) {
+            let missing = missing.entry(id).or_default();
+            *if position < self.old_places { &mut missing.from_file } else { &mut missing.never_seen } += 1;
+        }
+        if missing.is_empty() && self.deltas.is_empty() {
+            return Ok(());
+        }
+        let id = self.file_box.id;
+        let deltas = Deltas::new(mem::take(&mut self.deltas), self.written);
+        let mut written = self.written;
+        let ((), ticket) = self.account.log.transact(|transaction| {
+            let is_shown = transaction.mailbox(id)?.highest_modseq() <= written;
+            deltas.apply(transaction, id)?;
+            remove(transaction, id, missing, is_known)?;
+            if is_shown {
+                written = transaction.mailbox(id)?.highest_modseq();
+            }
+            Ok(())
+        })?;
+        self.written = written;
+        self.ticket = Some(ticket);
+        Ok(())
+    }
+
+    /// Waits until everything is durable in the log.
+    fn wait(&mut self) -> Result<()> {
+        self.ticket.take().map_or(Ok(()), Ticket::wait)
+    }
+
+    /// Makes the map that of the file as it was read.
+    fn finish(mut self, identity: Identity, tail_digest: u64, settled: usize) -> Result<()> {
+        self.wait()?;
+        let facts = Facts { identity, tail_digest, settled: settled as u32, written: self.written };
+        let map = match self.target {
+            Target::New(builder) => builder.finish(&facts)?,
+            Target::Grown(mut map) => {
+                map.set_facts(facts);
+                if map.changes() >= MAP_CHANGES_MAX {
+                    map.save(&self.account.env.disk, &self.account.map_path(self.file_box.id))?;
+                }
+                *map
+            }
+        };
+        self.file_box.set_map(Some(Arc::new(map)));
+        Ok(())
+    }
+}
+
+/// Entries of one message that were expected in the file and are not there.
+#[derive(Clone, Copy, Default)]
+struct Missing {
+    /// They were in the file.
+    from_file: u32,
+    /// As far as is known they were never written into it.
+    never_seen: u32,
+}
+
+/// Expunges what is gone from the file. Without a map (`is_known` false) it is not known what was ever in it: a message of which some other mailbox
+/// has an entry was copied from there, and is still to be written; of the log's own messages that is always so.
+fn remove(
+    transaction: &mut Transaction,
+    id: MailboxId,
+    mut missing: HashMap<EmailId, Missing>,
+    is_known: bool,
+) -> Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let hidden = transaction.state().mailbox_named(&MailboxName::hidden(id)).cloned();
+    let mut here: HashMap<EmailId, u32> = HashMap::new();
+    let mut uids = UidSet::new();
+    if let Some(hidden) = &hidden {
+        for (_, row) in hidden.all_rows() {
+            let Some(missing) = missing.get_mut(&row.email_id) else { continue };
+            *here.entry(row.email_id).or_default() += 1;
+            let count = if missing.from_file > 0 { &mut missing.from_file } else { &mut missing.never_seen };
+            if *count > 0 {
+                *count -= 1;
+                uids.insert(row.uid.get());
+            }
+        }
+        transaction.expunge(hidden.id(), &uids)?;
+    }
+    let mailbox = transaction.mailbox(id)?;
+    let mut uids = UidSet::new();
+    if !is_known {
+        for (_, row) in mailbox.all_rows().filter(|(_, row)| missing.contains_key(&row.email_id)) {
+            *here.entry(row.email_id).or_default() += 1;
+        }
+    }
+    for (_, row) in mailbox.all_rows() {
+        let Some(missing) = missing.get_mut(&row.email_id) else { continue };
+        let elsewhere = |id| transaction.state().foreign_entries(id) > here.get(&id).copied().unwrap_or(0);
+        if missing.from_file > 0 {
+            missing.from_file -= 1;
+        } else if !is_known
+            && missing.never_seen > 0
+            && transaction.state().foreign(row.email_id).is_some()
+            && !elsewhere(row.email_id)
+        {
+            missing.never_seen -= 1;
+        } else {
+            continue;
+        }
+        uids.insert(row.uid.get());
+    }
+    transaction.expunge(id, &uids)?;
+    Ok(())
+}
+
+/// Where a message is, and what its fields say. Its email id is not known yet.
+fn place_of(found: &Found) -> Place {
+    let message = &found.message;
+    Place {
+        email_id: None,
+        start: message.start,
+        header: message.header,
+        body: message.body,
+        end: message.end,
+        next: message.next,
+        form: message.form(),
+        is_crlf: message.flags.has(MessageFlags::CRLF),
+        flags: found.meta.flags,
+        keywords: keywords_hash(&found.meta.keywords),
+    }
+}
+
+/// The entries that have no place in the map, those of the mailbox itself first.
+///
+/// Every place has an entry, and every entry up to `written` a place, so that mostly a count tells that there are none.
+pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option<&Map>) -> Vec<Row> {
+    let all = || [Some(mailbox), pending].into_iter().flatten();
+    let Some(map) = map else { return all().flat_map(|mailbox| mailbox.all_rows().map(|(_, row)| row)).collect() };
+    let entries: usize = all().map(|mailbox| mailbox.exists() as usize).sum();
+    let has_pseudo = map.place(0).is_some_and(|place| place.email_id.is_none());
+    let places = map.len() - usize::from(has_pseudo);
+    if entries == places {
+        return Vec::new();
+    }
+    let since = map.facts().written;
+    let newer = all().flat_map(|mailbox| mailbox.changed_since(since).map(|(_, row)| row));
+    let found: Vec<Row> = newer.filter(|row| map.find(row.email_id).next().is_none()).collect();
+    if entries.checked_sub(places) == Some(found.len()) {
+        return found;
+    }
+    // Some message is there more than once: counted one by one.
+    let mut known: HashMap<EmailId, u32> = HashMap::new();
+    map.places().filter_map(|place| place.email_id).for_each(|id| *known.entry(id).or_default() += 1);
+    let rows = all().flat_map(|mailbox| mailbox.all_rows().map(|(_, row)| row));
+    rows.filter(|row| match known.get_mut(&row.email_id) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    })
+    .collect()
+}

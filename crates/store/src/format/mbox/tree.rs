@@ -1,0 +1,277 @@
+//! The files of an account's mailboxes: made, renamed and removed as the log says, and found where others have made them.
+//!
+//! Invariants:
+//! - The log comes first, then the file, then the record of names; each step may be done again. So what was interrupted is finished at the next
+//!   opening.
+//! - No file is ever replaced, and none is removed that somebody has changed since it was known to belong to a mailbox that is gone, or that has
+//!   the only octets of a message that another mailbox has as well.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use index::State;
+use model::{Error, ErrorKind, MailboxId, MailboxName, Result};
+use platform::{OpenMode, Timestamp, parent_of};
+
+use super::account::{DIR, MboxAccount, lock};
+use super::identity::Identity;
+use super::lock::Access;
+use super::map::Map;
+use super::meta::meta_fields;
+use super::names::{self, Names, Since};
+use super::scan::Reader;
+use super::values;
+
+/// Directories below each other that are looked into.
+const LEVELS_MAX: usize = 32;
+/// How much of a header is looked at for what the file says of itself, octets.
+const HEADER_BYTES_MAX: u64 = 64 << 10;
+
+/// What was seen of the directories, to see whether they have changed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen {
+    dirs: BTreeMap<PathBuf, Timestamp>,
+}
+
+impl MboxAccount {
+    /// Makes the files follow the log's mailboxes.
+    pub(crate) fn reconcile(&self, since: Since) -> Result<()> {
+        let disk = &*self.env.disk;
+        let mut names = lock(&self.names);
+        let state = self.state();
+        let mut is_changed = false;
+        for (id, path) in names.iter().map(|(id, path)| (id, path.to_owned())).collect::<Vec<_>>() {
+            if state.mailbox(id).is_none() && self.remove_file(&state, id, &path, since)? {
+                names.remove(id);
+                self.forget_box(id);
+                is_changed = true;
+            }
+        }
+        for mailbox in state.mailboxes() {
+            let (id, wanted) = (mailbox.id(), names::path_of(mailbox.name())?);
+            let had = names.path(id).map(Path::to_owned);
+            if had.as_ref() == Some(&wanted) || had.as_deref().and_then(names::name_of).as_ref() == Some(mailbox.name())
+            {
+                continue;
+            }
+            match had {
+                Some(had) => is_changed |= self.rename_file(&mut names, id, &had, &wanted)?,
+                None => {
+                    let path = free_path(&names, wanted);
+                    names.set(id, path.clone());
+                    is_changed = true;
+                    self.make_file(&path);
+                }
+            }
+        }
+        if is_changed {
+            let dir = self.dir.join(DIR);
+            disk.create_dir_all_durable(&dir)?;
+            names.save(disk, &dir)?;
+        }
+        Ok(())
+    }
+
+    /// Makes an empty file, so that others see the mailbox. A mailbox without a file is an empty one, so that it may fail.
+    fn make_file(&self, path: &Path) {
+        let full = self.full_path(path);
+        if path.as_os_str().is_empty() {
+            // Delivery agents make that one.
+            return;
+        }
+        let disk = &*self.env.disk;
+        let _ = disk.create_dir_all_durable(parent_of(&full)).and_then(|()| {
+            disk.open(&full, OpenMode::Create)?;
+            disk.sync_dir(parent_of(&full))
+        });
+    }
+
+    /// Whether it was renamed; `false`: something else stands there, and the mailbox keeps the file that it has.
+    fn rename_file(&self, names: &mut Names, id: MailboxId, had: &Path, wanted: &Path) -> Result<bool> {
+        let disk = &*self.env.disk;
+        let (from, to) = (self.full_path(had), self.full_path(wanted));
+        let there = |path: &Path| match disk.metadata(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::from(error).context(path.display())),
+        };
+        match (there(&from)?, there(&to)?) {
+            (Some(_), None) => {
+                disk.create_dir_all_durable(parent_of(&to))?;
+                disk.rename(&from, &to)?;
+                disk.sync_dir(parent_of(&to))?;
+                disk.sync_dir(parent_of(&from))?;
+                self.remove_empty_dir(parent_of(&from));
+            }
+            // Renamed before the record could be changed; or never made.
+            (None, _) => {}
+            (Some(_), Some(_)) => return Ok(false),
+        }
+        names.set(id, wanted.to_owned());
+        Ok(true)
+    }
+
+    /// Whether the file of a mailbox that the log does not have any more is gone.
+    fn remove_file(&self, state: &State, id: MailboxId, path: &Path, since: Since) -> Result<bool> {
+        let disk = &*self.env.disk;
+        let full = self.full_path(path);
+        let found = match disk.metadata(&full) {
+            Ok(found) => found,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+            Err(error) => return Err(Error::from(error).context(full.display())),
+        };
+        let map = Map::open(disk, &self.map_path(id));
+        let map = self.known_box(id).and_then(|file_box| file_box.map()).or(map.map(Into::into));
+        let is_as_known = map.as_ref().is_some_and(|map| map.facts().identity == Identity::of(&found));
+        if since == Since::Opening && !is_as_known && found.len > 0 {
+            // It may have mail that came since: whoever looks into the directory finds a new mailbox.
+            return Ok(true);
+        }
+        if map.is_some_and(|map| self.has_last_copies(state, id, &map)) {
+            return Ok(false);
+        }
+        match self.locker.try_lock(&full, Access::Write) {
+            Ok(_locked) => disk.remove(&full)?,
+            Err(error) if error.kind() == ErrorKind::InUse => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        disk.sync_dir(parent_of(&full))?;
+        self.remove_empty_dir(parent_of(&full));
+        Ok(true)
+    }
+
+    /// Whether the file has octets that some mailbox needs and no other file has.
+    fn has_last_copies(&self, state: &State, id: MailboxId, map: &Map) -> bool {
+        let others: Vec<_> = self.open_boxes().into_iter().filter(|other| other.id != id).collect();
+        let others: Vec<_> = others.iter().filter_map(|other| other.map()).collect();
+        let needed = map.places().filter_map(|place| place.email_id).filter(|id| state.foreign(*id).is_some());
+        needed.into_iter().any(|id| !others.iter().any(|other| other.find(id).next().is_some()))
+    }
+
+    /// Removes a directory of children that has become empty. No harm when it stays.
+    fn remove_empty_dir(&self, dir: &Path) {
+        if dir != self.root && dir.starts_with(&self.root) {
+            let _ = self.env.disk.remove_dir(dir);
+        }
+    }
+
+    /// Makes mailboxes of the files that others have put into the tree, and INBOX, which there is without a file as well. What cannot be
+    /// looked at, or is no mbox, is left for later.
+    pub(crate) fn discover(&self) {
+        let mut seen = lock(&self.seen);
+        if self.state().mailbox_named(&MailboxName::inbox()).is_none() {
+            let _ = self.adopt(&MailboxName::inbox(), PathBuf::new());
+        }
+        self.look_into(&mut seen, Path::new(""), 0);
+    }
+
+    fn look_into(&self, seen: &mut Seen, dir: &Path, level: usize) {
+        let full = self.root.join(dir);
+        let Ok(found) = self.env.disk.metadata(&full) else { return };
+        let is_new = seen.dirs.get(dir) != Some(&found.modified);
+        let is_calm = !Identity::of(&found).is_fresh(self.env.clock.now());
+        if is_new {
+            let Ok(entries) = self.env.disk.list(&full) else { return };
+            let mut is_complete = is_calm;
+            seen.dirs.retain(|known, _| known == dir || !known.starts_with(dir));
+            for entry in entries {
+                let path = dir.join(&entry.name);
+                let Some(name) = entry.name.to_str() else { continue };
+                let full = self.root.join(&path);
+                if entry.is_dir || names::is_children_dir(name) {
+                    if level < LEVELS_MAX && names::is_children_dir(name) {
+                        seen.dirs.insert(path.clone(), NEVER);
+                        self.look_into(seen, &path, level + 1);
+                    }
+                } else if full != self.inbox
+                    && !lock(&self.names).has_path(&path)
+                    && let Some(mailbox) = names::name_of(&path)
+                {
+                    // One that is locked may be one the next time.
+                    is_complete &=
+                        !matches!(self.adopt(&mailbox, path), Err(error) if error.kind() == ErrorKind::InUse);
+                }
+            }
+            if is_complete {
+                seen.dirs.insert(dir.to_owned(), found.modified);
+            }
+            return;
+        }
+        let below: Vec<PathBuf> = seen.dirs.keys().filter(|known| known.parent() == Some(dir)).cloned().collect();
+        for dir in below {
+            self.look_into(seen, &dir, level + 1);
+        }
+    }
+
+    /// Makes a mailbox of a file, with the UIDVALIDITY that the file names.
+    fn adopt(&self, name: &MailboxName, path: PathBuf) -> Result<()> {
+        if self.state().mailbox_named(name).is_some() {
+            return Ok(());
+        }
+        let uid_validity = match self.peek(&self.full_path(&path))? {
+            Peeked::Mbox(uid_validity) => uid_validity,
+            Peeked::Nothing if path.as_os_str().is_empty() => None,
+            Peeked::Nothing => return Ok(()),
+        };
+        let id = self.log.commit(|transaction| {
+            let is_used = |validity: u32| {
+                let mut deleted = transaction.state().deleted_mailboxes();
+                deleted.any(|one| one.mailbox.name() == name && one.mailbox.uidvalidity().get() >= validity)
+            };
+            match uid_validity.filter(|validity| *validity > 0 && !is_used(*validity)) {
+                Some(validity) => transaction.create_mailbox_with(name, &[], validity),
+                None => transaction.create_mailbox(name, &[]),
+            }
+        })?;
+        let mut names = lock(&self.names);
+        names.set(id, path);
+        let dir = self.dir.join(DIR);
+        self.env.disk.create_dir_all_durable(&dir)?;
+        names.save(&*self.env.disk, &dir)
+    }
+
+    /// What a file is, by its beginning.
+    fn peek(&self, path: &Path) -> Result<Peeked> {
+        match self.env.disk.metadata(path) {
+            Ok(found) if found.is_file => {}
+            Ok(_) => return Ok(Peeked::Nothing),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Peeked::Nothing),
+            Err(error) => return Err(error.into()),
+        }
+        let lock = self.locker.try_lock(path, Access::Read)?;
+        let file = &**lock.file();
+        let mut reader = Reader::new(file, 0)?;
+        if reader.preamble()?.is_none() {
+            return Ok(Peeked::Nothing);
+        }
+        let Some(first) = reader.next_message()? else { return Ok(Peeked::Mbox(None)) };
+        let mut header = vec![0; (first.body - first.header).min(HEADER_BYTES_MAX) as usize];
+        file.read_exact_at(&mut header, first.header)?;
+        let fields: Vec<_> = meta_fields(&header).collect();
+        let base = values::meta(&header, &fields, true).base;
+        Ok(Peeked::Mbox(base.map(|base| base.uid_validity)))
+    }
+}
+
+/// No directory was changed then.
+const NEVER: Timestamp = Timestamp { seconds: i64::MIN, nanoseconds: 0 };
+
+/// What a file is.
+enum Peeked {
+    /// An mbox; the UIDVALIDITY that it names.
+    Mbox(Option<u32>),
+    /// Not there, or something else.
+    Nothing,
+}
+
+/// A path that no other mailbox has: that of a mailbox of the same name may still be waiting for its end.
+fn free_path(names: &Names, wanted: PathBuf) -> PathBuf {
+    let mut path = wanted.clone();
+    let mut number = 1;
+    while names.has_path(&path) {
+        path = wanted.clone();
+        path.as_mut_os_string().push(format!("=7E{number}"));
+        number += 1;
+    }
+    path
+}

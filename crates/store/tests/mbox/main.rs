@@ -1,0 +1,8 @@
+//! Accounts in mbox files: clients on one side, other programs on the other, and power cuts.
+#![allow(clippy::unwrap_used)]
+
+extern crate mailyard_store as store;
+
+mod basics;
+mod both_ways;
+mod support;
