@@ -23,6 +23,11 @@ const FILL_RATIO: u64 = 16;
 /// No more of a file than one part in so many is filler.
 const FILLER_PART: u64 = 8;
 
+/// A longer line at the top of a file is not looked at for what is below it, octets.
+const FIRST_LINE_BYTES_MAX: usize = 2048;
+/// What the file says of itself is looked for in so much of its first header, octets.
+const FIRST_HEADER_BYTES_MAX: u64 = 64 << 10;
+
 /// See the module.
 pub(super) struct Pass<'p> {
     target: Target<'p>,
@@ -50,8 +55,10 @@ pub(super) struct Pass<'p> {
     is_sweep: bool,
     /// What is removed becomes filler.
     fills: Option<bool>,
-    /// The first message that stays, if its header was not looked at.
-    first: Option<Place>,
+    /// Where the header of the first message of the file begins, as long as nothing was decided about it.
+    first_header: Option<u64>,
+    /// The places begin with the first message of the file.
+    is_all: bool,
     /// The last one so far: not given yet, as its end may change.
     last: Option<Place>,
     /// Something was written to the file that was not synced.
@@ -95,7 +102,8 @@ impl<'p> Pass<'p> {
             filler: 0,
             is_sweep: is_too_much && filler_before > 0 && removed_bytes > 0,
             fills: None,
-            first: None,
+            first_header: first_header(&**target.lock.file())?,
+            is_all: true,
             last: None,
             is_dirty: false,
             in_place_bytes: 0,
@@ -117,16 +125,14 @@ impl<'p> Pass<'p> {
         if !is_in_order || (number > 0 && start != self.at) {
             return Err(self.wrong_places());
         }
+        if number == 0 {
+            self.is_all = self.first_header.is_none_or(|first| first >= header);
+        }
         self.at = next;
         let is_written = self.shift != 0 || self.gap.is_some() || self.is_sweep;
         let kept = match fate(number, &place, is_written)? {
             Fate::Remove => return self.remove(&place),
-            Fate::Keep if !is_written => {
-                if self.last.is_none() {
-                    self.first = Some(place);
-                }
-                place
-            }
+            Fate::Keep if !is_written => place,
             Fate::Keep => self.write_head(place, Content::Kept)?,
             Fate::Update(wanted) => {
                 let (flags, keywords) = wanted.placed();
@@ -149,6 +155,7 @@ impl<'p> Pass<'p> {
             }
             self.gap = Some(place.start);
         }
+        self.forget_first(place);
         self.shift += signed(place.next - place.start);
         self.removed += 1;
         Ok(())
@@ -167,6 +174,7 @@ impl<'p> Pass<'p> {
         }
         let header = Header::new(bytes);
         let style = self.style(&place, &header, content);
+        self.forget_first(&place);
         let new = match content {
             Content::Wanted(wanted) if self.may_stay(&header, &style) => match header.in_place(wanted, &style) {
                 Some(Change::None) => None,
@@ -196,6 +204,13 @@ impl<'p> Pass<'p> {
         Ok(kept)
     }
 
+    /// What is to become of the first message is decided by what becomes of this one.
+    fn forget_first(&mut self, place: &Place) {
+        if self.first_header.is_some_and(|first| first >= place.header) {
+            self.first_header = None;
+        }
+    }
+
     fn style(&self, place: &Place, header: &Header<'_>, content: Content<'_>) -> Style<'p> {
         // What the first one said goes with it; the next says it, if programs that read such fields have seen it.
         let says_base = match content {
@@ -205,7 +220,7 @@ impl<'p> Pass<'p> {
         Style {
             is_crlf: place.is_crlf,
             padding: self.settings.padding_bytes,
-            base: (says_base && self.last.is_none()).then_some(self.base),
+            base: (says_base && self.is_all && self.last.is_none()).then_some(self.base),
             drop_length: header
                 .content_length()
                 .is_some_and(|length| !header.is_ended() || length != Some(place.end - place.body)),
@@ -234,8 +249,8 @@ impl<'p> Pass<'p> {
     /// Whether a message neither moves nor has anything to be rid of.
     fn may_stay(&self, header: &Header<'_>, style: &Style<'_>) -> bool {
         // A Content-Length that leads nowhere could lead to a separator one day, when what is behind it has moved.
-        let is_clean = !style.drop_length && !(self.is_sweep && header.filler() > 0);
-        self.shift == 0 && self.gap.is_none() && is_clean
+        let is_to_be_cleaned = style.drop_length || (self.is_sweep && header.filler() > 0);
+        self.shift == 0 && self.gap.is_none() && !is_to_be_cleaned
     }
 
     fn new_head(
@@ -390,19 +405,19 @@ impl<'p> Pass<'p> {
 
     /// What the first message says of the file, when nothing else was written there.
     fn update_base(&mut self) -> Result<()> {
-        let Some(first) = self.first else { return Ok(()) };
-        let len = usize::try_from(first.body - first.header).map_err(|_| self.wrong_places())?;
-        let mut bytes = vec![0; len];
-        self.file.read_exact_at(&mut bytes, first.header)?;
+        let Some(first) = self.first_header else { return Ok(()) };
+        let mut bytes = vec![0; (self.file_bytes.saturating_sub(first)).min(FIRST_HEADER_BYTES_MAX) as usize];
+        self.file.read_exact_at(&mut bytes, first)?;
+        bytes.truncate(mime::header_len(&bytes));
         if let Some((at, value)) = Header::new(&bytes).base_in_place(self.base)
             && !value.is_empty()
         {
             // A number in one sector is the old one or the new one.
-            let first_at = first.header + at as u64;
+            let first_at = first + at as u64;
             if first_at / SECTOR_BYTES != (first_at + value.len() as u64 - 1) / SECTOR_BYTES {
                 self.mark()?;
             }
-            self.patch_values(first.header, &[(at, value)])?;
+            self.patch_values(first, &[(at, value)])?;
         }
         Ok(())
     }
@@ -440,6 +455,17 @@ impl<'p> Pass<'p> {
         let path = self.target.path.display();
         Error::new(ErrorKind::Corrupt, format!("{path} is not as it was when it was read last"))
     }
+}
+
+/// Where the header of the first message of a file begins, if it begins with one, or with line ends before it.
+fn first_header(file: &dyn File) -> Result<Option<u64>> {
+    let mut bytes = [0; FIRST_LINE_BYTES_MAX];
+    let len = file.read_at(&mut bytes, 0)?;
+    let bytes = bytes.get(..len).unwrap_or_default();
+    let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let line = bytes.get(start..).filter(|line| line.starts_with(PREFIX));
+    let end = line.and_then(|line| memchr::memchr(b'\n', line));
+    Ok(end.map(|end| (start + end) as u64 + 1))
 }
 
 /// Lengths of files are below 2^63.
