@@ -16,6 +16,8 @@ use std::sync::{Arc, PoisonError};
 use index::{Mailbox, Row, State};
 use model::{EmailId, ErrorKind, MailboxId, ModSeq, Result, UidSet};
 
+use platform::parent_of;
+
 use super::account::{DIR, FileBox, MboxAccount, Moment, Turn, lock};
 use super::identity::{Identity, tail_digest};
 use super::lock::{Access, MailboxLock};
@@ -90,10 +92,17 @@ impl MboxAccount {
         self.open_box(file_box, turn)?;
         let access = if self.env.disk.exists(&path)? { Access::Write } else { Access::Create };
         let lock = self.locker.try_lock(&path, access)?;
+        let inode = Some(lock.file().metadata()?.inode);
+        if turn.named != inode {
+            // What is added is to be found again, also in a file that somebody else has just made.
+            self.env.disk.sync_dir(parent_of(&path))?;
+            turn.named = inode;
+        }
         self.sync_locked(file_box, turn, &lock)?;
         let result = work(self, turn, &lock, &path);
         if result.is_err() {
             turn.is_open = false;
+            file_box.set_map(None);
         }
         result
     }
