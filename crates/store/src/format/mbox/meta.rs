@@ -31,6 +31,14 @@ pub enum MetaName {
     /// `X-Mailyard-Filler`: octets without a meaning, which an expunge gave to the message before or behind it rather than to move the
     /// rest of the file.
     Filler,
+    /// `Lines`, which mutt writes beside Content-Length whenever it writes a message, also over one that the sender wrote.
+    Lines,
+    /// `X-Mozilla-Status`: flags, in hexadecimal digits (Thunderbird).
+    MozillaStatus,
+    /// `X-Mozilla-Status2`: more of them.
+    MozillaStatus2,
+    /// `X-Mozilla-Keys`: keywords (Thunderbird).
+    MozillaKeys,
 }
 
 /// What the beginning of a line says: see [`MetaName::at`].
@@ -46,7 +54,7 @@ pub enum LineStart {
 
 impl MetaName {
     /// Every name as it is usually written.
-    pub const ALL: [(MetaName, &'static str); 8] = [
+    pub const ALL: [(MetaName, &'static str); 12] = [
         (MetaName::ImapBase, "X-IMAPbase"),
         (MetaName::Imap, "X-IMAP"),
         (MetaName::Uid, "X-UID"),
@@ -55,17 +63,33 @@ impl MetaName {
         (MetaName::XKeywords, "X-Keywords"),
         (MetaName::ContentLength, "Content-Length"),
         (MetaName::Filler, "X-Mailyard-Filler"),
+        (MetaName::Lines, "Lines"),
+        (MetaName::MozillaStatus, "X-Mozilla-Status"),
+        (MetaName::MozillaStatus2, "X-Mozilla-Status2"),
+        (MetaName::MozillaKeys, "X-Mozilla-Keys"),
     ];
+
+    /// Whether write-back writes and removes fields of this name; the others stay as those who wrote them want them.
+    pub fn is_ours(self) -> bool {
+        use MetaName::{ContentLength, Lines, MozillaKeys, MozillaStatus, MozillaStatus2};
+        !matches!(self, ContentLength | Lines | MozillaStatus | MozillaStatus2 | MozillaKeys)
+    }
 
     /// Judges a line of a header by its beginning; [`NAME_BYTES_MAX`] octets of it are always enough. A continuation line is `Other`.
     #[inline]
     pub fn at(line: &[u8]) -> LineStart {
-        // All begin with X-, S or C: most lines are dismissed by one octet.
+        // Most lines are dismissed by one octet.
         match line.first() {
-            Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c') => Self::at_likely(line),
+            Some(byte) if Self::may_begin(*byte) => Self::at_likely(line),
             Some(_) => LineStart::Other,
             None => LineStart::More,
         }
+    }
+
+    /// Whether one of the names begins so.
+    #[inline]
+    pub(super) fn may_begin(byte: u8) -> bool {
+        matches!(byte, b'X' | b'x' | b'S' | b's' | b'C' | b'c' | b'L' | b'l')
     }
 
     fn at_likely(line: &[u8]) -> LineStart {

@@ -151,7 +151,7 @@ impl<'h> Header<'h> {
     }
 
     fn ours(&self) -> impl Iterator<Item = &MetaField> {
-        self.fields.iter().filter(|field| field.name != MetaName::ContentLength)
+        self.fields.iter().filter(|field| field.name.is_ours())
     }
 
     /// The fields that there are to be, in the order of a new block.
@@ -279,7 +279,8 @@ impl<'h> Header<'h> {
         let mut out = Vec::with_capacity(self.bytes.len() + 256);
         let (mut at, mut block_at) = (0, None);
         for field in &self.fields {
-            let is_kept = field.name == MetaName::ContentLength && !style.drop_length;
+            let is_dropped_length = field.name == MetaName::ContentLength && style.drop_length;
+            let is_kept = !field.name.is_ours() && !is_dropped_length;
             out.extend_from_slice(self.bytes.get(at..field.line.start)?);
             at = field.line.start;
             if field.line.start == place {
