@@ -100,6 +100,9 @@ impl MboxAccount {
         let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
         let is_trusted = self.recover(file_box, &path)?;
         let map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
+        let now = self.env.clock.now();
+        let is_fresh = map.as_ref().is_some_and(|map| map.facts().identity.is_fresh(now));
+        file_box.is_fresh.store(is_fresh, Ordering::Relaxed);
         file_box.set_map(map.map(Arc::new));
         (turn.is_open, turn.is_unsettled) = (true, !is_trusted);
         Ok(())
