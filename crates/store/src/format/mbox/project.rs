@@ -277,6 +277,9 @@ impl MboxAccount {
             file_box.set_map(Some(Arc::new(map)));
             done
         };
+        if !done.is_nothing() {
+            self.make_map_durable(file_box)?;
+        }
         self.forget(file_box.id, &removal)?;
         done.unsettled.settle()
     }
