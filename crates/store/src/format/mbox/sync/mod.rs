@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 use index::{Mailbox, Row, State, Ticket, Transaction};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result, UidSet};
-use platform::{File, parent_of};
+use platform::{File, OpenMode, parent_of};
 
 use self::arrivals::Arrival;
 use self::deltas::{Delta, Deltas};
@@ -100,6 +100,9 @@ impl MboxAccount {
         let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
         let is_trusted = self.recover(file_box, &path)?;
         let map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
+        let now = self.env.clock.now();
+        let is_fresh = map.as_ref().is_some_and(|map| map.facts().identity.is_fresh(now));
+        file_box.is_fresh.store(is_fresh, Ordering::Relaxed);
         file_box.set_map(map.map(Arc::new));
         (turn.is_open, turn.is_unsettled) = (true, !is_trusted);
         Ok(())
@@ -153,7 +156,12 @@ impl MboxAccount {
             let settled = grown.unwrap_or(0) + ended.settled.map_or(0, |settled| settled.messages);
             let tail = tail_digest(&**file, identity.len)?;
             file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
+            let is_noted = reading.has_deltas;
             reading.finish(identity, tail, settled)?;
+            if is_noted || turn.is_unsettled {
+                // What the log was told is not to be seen as news again.
+                self.make_map_durable(file_box)?;
+            }
             if mem::take(&mut turn.is_unsettled) {
                 // Whatever the fields say is remembered now.
                 Unsettled::of(&self.env.disk, &self.files_dir(), file_box.id).settle()?;
@@ -161,6 +169,18 @@ impl MboxAccount {
             return Ok(());
         }
         Err(Error::new(ErrorKind::InUse, "somebody changes the mailbox file again and again without a lock"))
+    }
+
+    /// Sees to it that no older map is found after a power cut: one that did not know what the fields say now.
+    pub(super) fn make_map_durable(&self, file_box: &FileBox) -> Result<()> {
+        let (disk, path) = (&self.env.disk, self.map_path(file_box.id));
+        if let Some(map) = file_box.map().filter(|map| map.changes() > 0) {
+            let mut map = Map::clone(&map);
+            map.save(disk, &path)?;
+            file_box.set_map(Some(Arc::new(map)));
+        }
+        disk.open(&path, OpenMode::ReadWrite)?.sync_data()?;
+        Ok(disk.sync_dir(parent_of(&path))?)
     }
 
     /// The digest of a message as its file would have it.
@@ -219,6 +239,7 @@ struct Reading<'a> {
     waiting: Vec<(Place, bool)>,
     arrivals: Vec<Arrival>,
     deltas: Vec<Delta>,
+    has_deltas: bool,
     base: Option<ImapBase>,
     /// Up to where the file shows what the log says.
     written: ModSeq,
@@ -291,6 +312,7 @@ impl<'a> Reading<'a> {
             waiting: Vec::new(),
             arrivals: Vec::new(),
             deltas: Vec::new(),
+            has_deltas: false,
             base: None,
             ticket: None,
         })
@@ -306,7 +328,13 @@ impl<'a> Reading<'a> {
         if !found.meta.is_pseudo {
             let (account, state, digests) = (self.account, &self.state, &mut *self.digests);
             let mut digest_of = |id: EmailId| if id == NONE { Ok(None) } else { account.digest_of(state, digests, id) };
-            match self.lineup.take(found.digest, &mut digest_of)? {
+            // Messages that are the same may have different flags.
+            let (old, from, known) = (self.old, self.old_from, self.old_places);
+            let suits = |position: usize| {
+                let old = old.filter(|_| position < known).and_then(|map| map.place(from + position));
+                old.is_none_or(|old| (old.flags, old.keywords) == (place.flags, place.keywords))
+            };
+            match self.lineup.take(found.digest, &suits, &mut digest_of)? {
                 Some((position, id)) => {
                     place.email_id = Some(id);
                     self.compare(position, &place, found);
@@ -367,7 +395,6 @@ impl<'a> Reading<'a> {
     /// All of the file was seen: what was not found is gone, and flags that others changed are changed.
     fn end_of_file(&mut self) -> Result<()> {
         self.settle()?;
-        let is_known = self.old.is_some();
         let mut missing: HashMap<EmailId, Missing> = HashMap::new();
         for (position, id) in self.lineup.missing().filter(|(_, id)| *id != NONE) {
             let missing = missing.entry(id).or_default();
@@ -377,12 +404,13 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         let id = self.file_box.id;
+        self.has_deltas |= !self.deltas.is_empty();
         let deltas = Deltas::new(mem::take(&mut self.deltas), self.written);
         let mut written = self.written;
         let ((), ticket) = self.account.log.transact(|transaction| {
             let is_shown = transaction.mailbox(id)?.highest_modseq() <= written;
             deltas.apply(transaction, id)?;
-            remove(transaction, id, missing, is_known)?;
+            remove(transaction, id, missing)?;
             if is_shown {
                 written = transaction.mailbox(id)?.highest_modseq();
             }
@@ -426,24 +454,24 @@ struct Missing {
     never_seen: u32,
 }
 
-/// Expunges what is gone from the file. Without a map (`is_known` false) it is not known what was ever in it: a message of which some other mailbox
-/// has an entry was copied from there, and is still to be written; of the log's own messages that is always so.
-fn remove(
-    transaction: &mut Transaction,
-    id: MailboxId,
-    mut missing: HashMap<EmailId, Missing>,
-    is_known: bool,
-) -> Result<()> {
+/// Expunges what is gone from the file. What was never seen there is still to be written; but a message of other programs of which no other entry
+/// is left, here or elsewhere, has no octets any more.
+fn remove(transaction: &mut Transaction, id: MailboxId, mut missing: HashMap<EmailId, Missing>) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let hidden = transaction.state().mailbox_named(&MailboxName::hidden(id)).cloned();
-    let mut here: HashMap<EmailId, u32> = HashMap::new();
+    for (id, missing) in &mut missing {
+        // 0 for a message of the log.
+        let entries = transaction.state().foreign_entries(*id);
+        if entries == missing.from_file + missing.never_seen {
+            missing.from_file += mem::take(&mut missing.never_seen);
+        }
+    }
     let mut uids = UidSet::new();
+    let hidden = transaction.state().mailbox_named(&MailboxName::hidden(id)).cloned();
     if let Some(hidden) = &hidden {
         for (_, row) in hidden.all_rows() {
             let Some(missing) = missing.get_mut(&row.email_id) else { continue };
-            *here.entry(row.email_id).or_default() += 1;
             let count = if missing.from_file > 0 { &mut missing.from_file } else { &mut missing.never_seen };
             if *count > 0 {
                 *count -= 1;
@@ -452,28 +480,12 @@ fn remove(
         }
         transaction.expunge(hidden.id(), &uids)?;
     }
-    let mailbox = transaction.mailbox(id)?;
     let mut uids = UidSet::new();
-    if !is_known {
-        for (_, row) in mailbox.all_rows().filter(|(_, row)| missing.contains_key(&row.email_id)) {
-            *here.entry(row.email_id).or_default() += 1;
-        }
-    }
-    for (_, row) in mailbox.all_rows() {
-        let Some(missing) = missing.get_mut(&row.email_id) else { continue };
-        let elsewhere = |id| transaction.state().foreign_entries(id) > here.get(&id).copied().unwrap_or(0);
-        if missing.from_file > 0 {
+    for (_, row) in transaction.mailbox(id)?.all_rows() {
+        if let Some(missing) = missing.get_mut(&row.email_id).filter(|missing| missing.from_file > 0) {
             missing.from_file -= 1;
-        } else if !is_known
-            && missing.never_seen > 0
-            && transaction.state().foreign(row.email_id).is_some()
-            && !elsewhere(row.email_id)
-        {
-            missing.never_seen -= 1;
-        } else {
-            continue;
+            uids.insert(row.uid.get());
         }
-        uids.insert(row.uid.get());
     }
     transaction.expunge(id, &uids)?;
     Ok(())
