@@ -75,6 +75,19 @@ impl Log {
     /// go on meanwhile. Call it now and then (every few seconds) from one thread; without it the log grows but stays right.
     pub fn maintain(self: &Arc<Self>, budget: Budget) -> Result<MaintainReport> {
         let mut report = MaintainReport::default();
+        let mut done = self.maintain_log(budget, &mut report)?;
+        // Without the lock: whoever has the files of foreign messages may find that one has changed, and write that into the log.
+        while done < budget.bytes {
+            let Some(bytes) = self.build_foreign_cache()? else { break };
+            report.cached += 1;
+            done += bytes;
+        }
+        report.is_more = done >= budget.bytes;
+        Ok(report)
+    }
+
+    /// Everything that needs the log alone. Bytes read and written, about.
+    fn maintain_log(self: &Arc<Self>, budget: Budget, report: &mut MaintainReport) -> Result<u64> {
         let mut progress = self.progress();
         let now = self.env.clock.now().seconds;
         let retention = i64::try_from(self.options.retention_seconds).unwrap_or(i64::MAX);
@@ -108,15 +121,10 @@ impl Log {
             done += old + new;
         }
         while done < budget.bytes {
-            let Some(bytes) =
-                self.build_cache()?.map_or_else(|| self.build_foreign_cache(), |bytes| Ok(Some(bytes)))?
-            else {
-                break;
-            };
+            let Some(bytes) = self.build_cache()? else { break };
             report.cached += 1;
             done += bytes;
         }
-        report.is_more = done >= budget.bytes;
         if progress.frame_before == frame {
             self.trim_tail()?;
         }
@@ -125,7 +133,7 @@ impl Log {
         if report.sealed > 0 || report.compacted > 0 || is_long {
             report.checkpointed = self.checkpoint_with(&mut progress)?;
         }
-        Ok(report)
+        Ok(done)
     }
 
     /// Bytes that opening the account now would have to replay.

@@ -3,12 +3,13 @@
 
 mod model;
 
+use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use ::model::{DateTime, EmailId, Flags, MailboxId, MailboxName, UidSet};
-use mailyard_index::{Budget, Derive, ForeignMessage, Log, MessageBytes, NewEntry, Options, Reader};
+use mailyard_index::{Budget, Derive, Foreign, ForeignMessage, Log, MessageBytes, NewEntry, Options, Reader};
 use model::{Files, digest};
 use platform::sim::SimEnv;
 use platform::{Disk, OpenMode};
@@ -174,6 +175,62 @@ fn made_when_many_were_asked_about_and_used_then() {
     opened.log.commit(|tx| tx.expunge(opened.inbox, &UidSet::range(1, 540))).unwrap();
     opened.reopen();
     assert_eq!(opened.cached(), [""; 0]);
+}
+
+/// Gives bytes as [`Files`] does, and writes to the log each time, as one does that finds a file changed.
+#[derive(Debug, Default)]
+struct Busy {
+    files: Files,
+    log: OnceLock<Weak<Log>>,
+}
+
+impl Busy {
+    fn write(&self) {
+        if let Some(log) = self.log.get().and_then(Weak::upgrade) {
+            log.commit(|tx| tx.create_mailbox(&MailboxName::new(&format!("m{}", log.state().modseq().0))?, &[]))
+                .unwrap();
+            log.checkpoint().unwrap();
+        }
+    }
+}
+
+impl Foreign for Busy {
+    fn header(&self, id: EmailId, message: &ForeignMessage, out: &mut Vec<u8>) -> ::model::Result<()> {
+        self.write();
+        self.files.header(id, message, out)
+    }
+
+    fn range(
+        &self,
+        id: EmailId,
+        message: &ForeignMessage,
+        range: Range<u64>,
+        sink: &mut dyn FnMut(&[u8]) -> ::model::Result<()>,
+    ) -> ::model::Result<()> {
+        self.write();
+        self.files.range(id, message, range, sink)
+    }
+}
+
+#[test]
+fn whoever_gives_the_bytes_may_write_to_the_log() {
+    let (sim, busy) = (SimEnv::new(6), Arc::new(Busy::default()));
+    sim.disk.create_dir_all_durable(Path::new("/mail")).unwrap();
+    let derive = Arc::new(Capitals::default());
+    let log =
+        Log::open(&sim.env(), Path::new(DIR), Options::default(), Some(derive.clone()), Some(busy.clone())).unwrap();
+    let mut opened = Opened { sim, files: Arc::default(), derive, log, inbox: MailboxId(0), ids: Vec::new() };
+    opened.inbox = opened.log.commit(|tx| tx.create_mailbox(&MailboxName::inbox(), &[])).unwrap();
+    opened.add(60, "x");
+    for (n, id) in opened.ids.iter().enumerate() {
+        let bytes = text(n, "x");
+        busy.files.insert(*id, &bytes, header_len(&bytes));
+    }
+    busy.log.set(Arc::downgrade(&opened.log)).unwrap();
+    opened.ask(&mut opened.reader(), 1, 0..40, "x");
+    assert_eq!(opened.maintain(), 1);
+    opened.ask(&mut opened.reader(), 1, 0..60, "x");
+    assert_eq!(opened.derive.made(), (0, 100));
 }
 
 #[test]

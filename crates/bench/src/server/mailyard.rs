@@ -8,10 +8,11 @@ use crate::wire::{Address, Connection};
 use rustix::process::{Pid, Signal};
 use std::fs::File;
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const START_MAX: Duration = Duration::from_secs(60);
@@ -296,8 +297,23 @@ impl Drop for Mailyard {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now, and that no connection of anybody is given: it lies below the range that the
+/// kernel takes the near ends of connections from, and this process is given each one once.
 pub fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").doing("looking for a free port")?;
-    Ok(listener.local_addr().doing("looking for a free port")?.port())
+    /// The first port that is tried; registered services lie below and seldom here.
+    const LOWEST: u32 = 20_000;
+    const RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    let range = std::fs::read_to_string(RANGE).doing(RANGE)?;
+    let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768u32);
+    let count = first.saturating_sub(LOWEST).max(1);
+    for _ in 0..count {
+        // Processes that run side by side begin at different places.
+        let step = std::process::id().wrapping_mul(97).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed));
+        let Ok(port) = u16::try_from(LOWEST.saturating_add(step % count)) else { continue };
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return Ok(port);
+        }
+    }
+    Err(Error::new(format!("no port from {LOWEST} to {first} is free")))
 }

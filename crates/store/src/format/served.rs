@@ -4,12 +4,22 @@
 //! anything but the input: the same bytes are served the same for ever.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use model::Result;
 use platform::File;
 
+use super::mbox::scan::lines::each_line_start;
+
 /// Octets that are read at a time.
 const PIECE_BYTES: u64 = 256 << 10;
+
+/// What a line that may be quoted has.
+static QUOTED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b">From "));
+
+/// With fewer octets it does not pay to look at all of them first.
+const MANY_BYTES: usize = 256;
 
 /// How a message is written in a foreign file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +87,17 @@ impl Normaliser {
 
     /// Takes the next octets and appends what they become to `out`.
     pub fn push(&mut self, mut input: &[u8], out: &mut Vec<u8>) {
+        if input.len() >= MANY_BYTES
+            && self.held.is_none_or(|held| !held.has_mark)
+            && let Some(last) = memchr::memrchr(b'\n', input)
+        {
+            // Hardly any piece of a message has a quoted line. What is behind the last line end may go on in the next piece.
+            let (lines, rest) = input.split_at(last + 1);
+            if !self.form.unquote || QUOTED.find(lines).is_none() {
+                self.push_lines(lines, out);
+                input = rest;
+            }
+        }
         while !input.is_empty() {
             if let Some(held) = self.held {
                 input = self.push_held(held, input, out);
@@ -107,6 +128,27 @@ impl Normaliser {
         if let Some(held) = self.held.take() {
             write_held(held, out);
         }
+    }
+
+    /// Takes octets that end a line and have no quoted one.
+    fn push_lines(&mut self, lines: &[u8], out: &mut Vec<u8>) {
+        out.reserve(lines.len() + lines.len() / 32);
+        let mut at = 0;
+        if self.form.convert {
+            each_line_start(lines, 0, |next| {
+                let (line, before) = (next - 1, next.checked_sub(2));
+                let has_cr = before.map_or(self.after_cr, |before| lines.get(before) == Some(&b'\r'));
+                if !has_cr {
+                    out.extend_from_slice(lines.get(at..line).unwrap_or_default());
+                    out.extend_from_slice(b"\r\n");
+                    at = next;
+                }
+                true
+            });
+        }
+        out.extend_from_slice(lines.get(at..).unwrap_or_default());
+        self.after_cr = false;
+        self.held = Some(Held::default());
     }
 
     /// Looks at octets while the line may still be quoted; returns what is left of the input.
@@ -189,7 +231,38 @@ mod tests {
         assert_eq!(size(&*file, range, form).unwrap(), out.len() as u64);
     }
 
+    /// Line by line, from the whole message.
+    fn naive(message: &[u8], form: Form) -> Vec<u8> {
+        let mut out = Vec::new();
+        for line in message.split_inclusive(|byte| *byte == b'\n') {
+            let marks = line.iter().take_while(|byte| **byte == b'>').count();
+            let is_quoted = form.unquote && marks > 0 && line[marks..].starts_with(b"From ");
+            let line = &line[usize::from(is_quoted)..];
+            match line.strip_suffix(b"\n") {
+                Some(start) if form.convert && !start.ends_with(b"\r") => out.extend([start, b"\r\n"].concat()),
+                _ => out.extend_from_slice(line),
+            }
+        }
+        out
+    }
+
     proptest::proptest! {
+        #[test]
+        fn like_a_naive_one(
+            pieces in proptest::collection::vec("(From |>From |>|\n|\r|\r\n|a|a{300}|aaaaaaaaa\n){0,12}", 0..6),
+            convert: bool,
+            unquote: bool,
+        ) {
+            let form = Form { convert, unquote };
+            let (mut normaliser, mut out) = (Normaliser::new(form), Vec::new());
+            for piece in &pieces {
+                normaliser.push(piece.as_bytes(), &mut out);
+            }
+            normaliser.finish(&mut out);
+            let expected = naive(pieces.concat().as_bytes(), form);
+            proptest::prop_assert_eq!(out, expected, "{:?}", pieces);
+        }
+
         #[test]
         fn cuts_do_not_matter(text in "[>From \r\na]{0,40}", cut in 0usize..41, unquote: bool) {
             let bytes = text.as_bytes();

@@ -5,4 +5,5 @@ extern crate mailyard_store as store;
 
 mod basics;
 mod both_ways;
+mod power_cut;
 mod support;

@@ -62,6 +62,7 @@ impl World {
         let len = file.len().unwrap();
         file.write_at(text.as_bytes(), len).unwrap();
         file.sync_data().unwrap();
+        self.env.disk.sync_dir(platform::parent_of(Path::new(path))).unwrap();
         self.pass();
     }
 

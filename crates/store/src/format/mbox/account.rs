@@ -161,6 +161,8 @@ pub(super) struct Turn {
     pub(super) is_open: bool,
     /// The file has a marker that its fields count for nothing, until a new map is made.
     pub(super) is_unsettled: bool,
+    /// The inode of the file whose name is durable, however it was made.
+    pub(super) named: Option<u64>,
     /// The modseqs of the mailbox and of what is pending when they were last looked at, and since when they are so.
     pub(super) calm: Option<([ModSeq; 2], Duration)>,
     /// Digests of messages of the log that had to be looked for in the file.
@@ -272,7 +274,9 @@ impl FileBox {
         self.map.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The file was looked at. What a reader has kept of it may be older, even if the system says the same of it.
     pub(super) fn set_map(&self, map: Option<Arc<Map>>) {
+        *lock(&self.reader) = None;
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = map;
     }
 }

@@ -1,10 +1,10 @@
 //! What says which message a message is, wherever it stands and whatever programs note in it; and how large it is when IMAP serves it.
 //!
-//! The digest is XXH3 (64 bits) over a message's canonical octets: those that IMAP serves (fields of [`MetaName`] left out, unquoted as the
-//! message's dialect wants it) with a LF for each CRLF, and a LF at the end if there is none. A message of the log and the same message in a
+//! The digest is XXH3 (64 bits) over a message's canonical octets: those that IMAP serves (fields of [`MetaName`] left out, the header ended by an empty
+//! line, unquoted as the message's dialect wants it) with a LF for each CRLF, and a LF at the end if there is none. A message of the log and the same message in a
 //! file have the same: [`DigestOfServed`] and `WholeMeasure`.
 //!
-//! There are two ways to the same result. [`Measure`] takes octets in any pieces. [`WholeMeasure`] has the message whole, and for one with LF
+//! There are two ways to the same result. `Measure` takes octets in any pieces. `WholeMeasure` has the message whole, and for one with LF
 //! line ends and nothing quoted, which is nearly every message, it hashes the file's own octets and copies nothing.
 //!
 //! Invariant: both give the same for the same octets, however these were cut.
@@ -112,7 +112,7 @@ impl Measure {
     pub(super) fn finish(mut self, is_first: bool) -> Measured {
         self.unquoted.clear();
         let (normaliser, unquoted) = (&mut self.normaliser, &mut self.unquoted);
-        self.filter.finish(&mut |part| {
+        self.filter.end_header(&mut |part| {
             if let Part::Kept(octets) = part {
                 normaliser.push(octets, unquoted);
             }
@@ -252,6 +252,10 @@ fn push_with_lf(octets: &[u8], out: &mut Vec<u8>) {
 /// Measures a message whose line ends are LFs, by its canonical octets where they stand: every LF is served as CRLF. `None` if that is not
 /// enough. `content` is `header` and `body`.
 fn measure_plain(content: &[u8], header: &[u8], body: &[u8], form: Form, is_first: bool) -> Option<Measured> {
+    // One that does not end gets an end.
+    if !header.ends_with(b"\n\n") && header != b"\n" {
+        return None;
+    }
     if form.unquote && QUOTED.find(body).is_some() {
         return None;
     }
@@ -260,8 +264,9 @@ fn measure_plain(content: &[u8], header: &[u8], body: &[u8], form: Form, is_firs
     let mut count = 0_u64;
     let mut look_at = |at: usize| match header.get(at) {
         Some(b'>') => is_quoted = true,
-        Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c')
-            if matches!(MetaName::at(header.get(at..).unwrap_or_default()), LineStart::Meta(_)) =>
+        Some(byte)
+            if MetaName::may_begin(*byte)
+                && matches!(MetaName::at(header.get(at..).unwrap_or_default()), LineStart::Meta(_)) =>
         {
             fields.extend(meta_field_at(header, at));
         }

@@ -57,10 +57,13 @@ fn known_answers() {
         (">From a\n\n>From b\n>>From c\n", KEEP, ">From a\n\n>From b\n>>From c\n", 30, 11),
         ("A: 1\n\nx\r", UNQUOTE, "A: 1\n\nx\n", 10, 8),
         ("A: 1\n\nx\ry\r\r\n", UNQUOTE, "A: 1\n\nx\ry\r\n", 14, 8),
-        ("A: 1\n", UNQUOTE, "A: 1\n", 6, 6),
-        ("X-UID", UNQUOTE, "X-UID\n", 5, 5),
-        ("X-UID: 1", UNQUOTE, "\n", 0, 0),
-        ("", UNQUOTE, "\n", 0, 0),
+        ("A: 1\n", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("X-UID", UNQUOTE, "X-UID\n\n", 9, 9),
+        ("A: 1\r", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("A: 1\n\r", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("A: 1\nX-UID: 1", UNQUOTE, "A: 1\n\n", 8, 8),
+        ("X-UID: 1", UNQUOTE, "\n", 2, 2),
+        ("", UNQUOTE, "\n", 2, 2),
         ("\n", UNQUOTE, "\n", 2, 2),
     ] {
         let measured = of(content.as_bytes(), form);

@@ -7,7 +7,8 @@ use super::meta::{LineStart, MetaName, NAME_BYTES_MAX};
 use crate::format::served::{Form, Normaliser};
 
 /// Appends to `out` the header that IMAP serves for `raw`, a message's octets in the file from behind its `From ` line to behind the empty line that
-/// ends its header: without the fields of [`MetaName`], in `form`.
+/// ends its header: without the fields of [`MetaName`], in `form`. If no empty line ends it, one is added: many programs do that when they write the
+/// message anew, and it is to stay the same message.
 pub fn served_header(raw: &[u8], form: Form, out: &mut Vec<u8>) {
     let mut normaliser = Normaliser::new(form);
     let mut filter = Filter::new();
@@ -17,7 +18,7 @@ pub fn served_header(raw: &[u8], form: Form, out: &mut Vec<u8>) {
         }
     };
     filter.push(raw, &mut keep);
-    filter.finish(&mut keep);
+    filter.end_header(&mut keep);
     normaliser.finish(out);
 }
 
@@ -36,6 +37,8 @@ pub(super) struct Filter {
     state: State,
     /// The field, if it is one that is dropped: lines that continue it go the same way.
     dropped: Option<MetaName>,
+    /// What was kept ends in the middle of a line.
+    is_mid_line: bool,
     /// The beginning of a line, while it is not known what it is.
     held: [u8; NAME_BYTES_MAX],
     held_len: usize,
@@ -53,7 +56,7 @@ enum State {
 impl Filter {
     /// At the start of a message.
     pub(super) fn new() -> Self {
-        Filter { state: State::LineStart, dropped: None, held: [0; NAME_BYTES_MAX], held_len: 0 }
+        Filter { state: State::LineStart, dropped: None, is_mid_line: false, held: [0; NAME_BYTES_MAX], held_len: 0 }
     }
 
     /// Takes the next octets and gives them back in their order, each as kept or dropped, until the header has ended with its empty
@@ -81,6 +84,20 @@ impl Filter {
         self.held_len = 0;
     }
 
+    /// The message ends; if its header has not ended yet, it does so with an empty line.
+    pub(super) fn end_header(&mut self, take: &mut impl FnMut(Part<'_>)) {
+        let is_mid_line = self.is_mid_line || self.held_len > 0;
+        // That would be the empty line, had it its LF.
+        let is_lone_cr = !self.is_mid_line && self.held.get(..self.held_len) == Some(b"\r");
+        self.finish(take);
+        if !self.is_in_body() {
+            if is_mid_line && !is_lone_cr {
+                take(Part::Kept(b"\n"));
+            }
+            take(Part::Kept(b"\n"));
+        }
+    }
+
     /// Inside of a line: up to its end.
     fn line<'a>(&mut self, input: &'a [u8], take: &mut impl FnMut(Part<'_>)) -> &'a [u8] {
         let end = memchr::memchr(b'\n', input).map(|at| at + 1);
@@ -89,6 +106,7 @@ impl Filter {
             Some(name) => Part::Dropped(name, line),
             None => Part::Kept(line),
         });
+        self.is_mid_line = end.is_none() && self.dropped.is_none();
         if end.is_some() {
             self.state = State::LineStart;
         }
@@ -220,10 +238,17 @@ mod tests {
             ("A: 1\nStatus: RO\nX-UID: 7 \n\n", "A: 1\r\n\r\n"),
             ("Status: RO\r\n folded\r\n\tmore\r\nA: 1\r\n b\r\n\r\n", "A: 1\r\n b\r\n\r\n"),
             (" junk\n>From x\nstatus : O\n\n", " junk\r\nFrom x\r\n\r\n"),
-            ("X-Mailyard-Filler: xxxxx\nx-imapBASE: 1 2\nX-IMAP: 1\nX-Keywords: a\nX-Status: A\nContent-Length: 9", ""),
-            ("X-UID", "X-UID"),
+            (
+                "X-Mailyard-Filler: xxxxx\nx-imapBASE: 1 2\nX-IMAP: 1\nX-Keywords: a\nX-Status: A\nContent-Length: 9",
+                "\r\n",
+            ),
+            ("X-UID", "X-UID\r\n\r\n"),
+            ("A: 1", "A: 1\r\n\r\n"),
+            ("A: 1\r", "A: 1\r\n\r\n"),
+            ("A: 1\n\r", "A: 1\r\n\r\n"),
+            ("A: 1\nStatus: R", "A: 1\r\n\r\n"),
             ("Statusx: 1\nX-UIDs: 2\nSubject: 3\n\n", "Statusx: 1\r\nX-UIDs: 2\r\nSubject: 3\r\n\r\n"),
-            ("", ""),
+            ("", "\r\n"),
             ("\n", "\r\n"),
         ] {
             assert_eq!(served(raw), expected, "{raw:?}");

@@ -87,9 +87,6 @@ impl MboxAccount {
         let mut map = Map::clone(&file_box.map().unwrap_or(map));
         map.save(&self.env.disk, &self.map_path(file_box.id))?;
         file_box.set_map(Some(Arc::new(map)));
-        if let Some(reader) = &*lock(&file_box.reader) {
-            reader.release();
-        }
         Ok(())
     }
 

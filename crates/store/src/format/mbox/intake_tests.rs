@@ -104,6 +104,27 @@ fn a_file_of_dovecot() {
     assert_eq!((found.len(), base.uid_validity, base.last_uid, base.keywords.len()), (3, 1_000_000_000, 22, 3));
 }
 
+/// As mutt 2.2 writes messages when one before them has changed: with lengths, and an empty line behind a header that had none.
+#[test]
+fn mutt_makes_no_other_messages() {
+    let before = format!(
+        "{LINE}Subject: one\n\tfolded   \nDate: x\n\nbody one\n>From quoted\n\n\n{LINE}Subject: two\nStatus: RO\n\nbody two\n\n\
+         {LINE}Subject: three\n\n{LINE}Subject: four\nLines: 99\nX-Keywords: abc\nX-UID: 12\nDate: x\n\nbody\n\n"
+    );
+    let after = format!(
+        "{LINE}Subject: one\n\tfolded   \nDate: x\nX-Status: F\nContent-Length: 23\nLines: 3\n\nbody one\n>From quoted\n\n\n\
+         {LINE}Subject: two\nStatus: RO\nX-Status: F\nContent-Length: 9\nLines: 1\n\nbody two\n\n\
+         {LINE}Subject: three\nX-Status: F\nContent-Length: 0\nLines: 0\n\n\n\
+         {LINE}Subject: four\nX-Keywords: abc\nX-UID: 12\nDate: x\nX-Status: F\nContent-Length: 5\nLines: 99\n\nbody\n\n"
+    );
+    let shown = |text: &str| -> Vec<(u64, u64, u64)> {
+        all(text.as_bytes()).iter().map(|found| (found.digest, found.octets, found.header_octets)).collect()
+    };
+    assert_eq!(shown(&before).len(), 4);
+    assert_eq!(shown(&before), shown(&after));
+    assert!(all(after.as_bytes()).iter().all(|found| found.meta.flags.has(FileFlags::FLAGGED)));
+}
+
 /// What c-client puts first, with a subject of its own or without.
 #[test]
 fn the_pseudo_message_is_the_first_of_the_file() {

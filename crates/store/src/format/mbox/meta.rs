@@ -28,11 +28,17 @@ pub enum MetaName {
     XKeywords,
     /// `Content-Length`.
     ContentLength,
-    /// `Lines`: mutt writes it, and takes out what stood there, whenever it changes a message's flags.
-    Lines,
     /// `X-Mailyard-Filler`: octets without a meaning, which an expunge gave to the message before or behind it rather than to move the
     /// rest of the file.
     Filler,
+    /// `Lines`, which mutt writes beside Content-Length whenever it writes a message, also over one that the sender wrote.
+    Lines,
+    /// `X-Mozilla-Status`: flags, in hexadecimal digits (Thunderbird).
+    MozillaStatus,
+    /// `X-Mozilla-Status2`: more of them.
+    MozillaStatus2,
+    /// `X-Mozilla-Keys`: keywords (Thunderbird).
+    MozillaKeys,
 }
 
 /// What the beginning of a line says: see [`MetaName::at`].
@@ -48,7 +54,7 @@ pub enum LineStart {
 
 impl MetaName {
     /// Every name as it is usually written.
-    pub const ALL: [(MetaName, &'static str); 9] = [
+    pub const ALL: [(MetaName, &'static str); 12] = [
         (MetaName::ImapBase, "X-IMAPbase"),
         (MetaName::Imap, "X-IMAP"),
         (MetaName::Uid, "X-UID"),
@@ -56,19 +62,34 @@ impl MetaName {
         (MetaName::XStatus, "X-Status"),
         (MetaName::XKeywords, "X-Keywords"),
         (MetaName::ContentLength, "Content-Length"),
-        (MetaName::Lines, "Lines"),
         (MetaName::Filler, "X-Mailyard-Filler"),
+        (MetaName::Lines, "Lines"),
+        (MetaName::MozillaStatus, "X-Mozilla-Status"),
+        (MetaName::MozillaStatus2, "X-Mozilla-Status2"),
+        (MetaName::MozillaKeys, "X-Mozilla-Keys"),
     ];
+
+    /// Whether write-back writes and removes fields of this name; the others stay as those who wrote them want them.
+    pub fn is_ours(self) -> bool {
+        use MetaName::{ContentLength, Lines, MozillaKeys, MozillaStatus, MozillaStatus2};
+        !matches!(self, ContentLength | Lines | MozillaStatus | MozillaStatus2 | MozillaKeys)
+    }
 
     /// Judges a line of a header by its beginning; [`NAME_BYTES_MAX`] octets of it are always enough. A continuation line is `Other`.
     #[inline]
     pub fn at(line: &[u8]) -> LineStart {
-        // All begin with X-, S, C or L: most lines are dismissed by one octet.
+        // Most lines are dismissed by one octet.
         match line.first() {
-            Some(b'X' | b'x' | b'S' | b's' | b'C' | b'c' | b'L' | b'l') => Self::at_likely(line),
+            Some(byte) if Self::may_begin(*byte) => Self::at_likely(line),
             Some(_) => LineStart::Other,
             None => LineStart::More,
         }
+    }
+
+    /// Whether one of the names begins so.
+    #[inline]
+    pub(super) fn may_begin(byte: u8) -> bool {
+        matches!(byte, b'X' | b'x' | b'S' | b's' | b'C' | b'c' | b'L' | b'l')
     }
 
     fn at_likely(line: &[u8]) -> LineStart {

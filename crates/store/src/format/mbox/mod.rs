@@ -8,11 +8,11 @@
 //! - [`values`]: what these fields say; [`fields`]: hiding them.
 //! - [`digest`]: what says which message a message is, and its sizes as served.
 //! - [`intake`]: one reading of a file for all of this; [`intake_parallel`]: by several threads.
-//! - [`place`]: what is known of a message in a file.
+//! - [`place`]: what is known of a message in a file; [`map`]: all of these, on disk; [`identity`]: whether the file is still the same.
+//! - [`serve`]: the octets of its messages for any number of sessions.
 //! - [`lock`]: keeping others away meanwhile.
 //! - [`rewrite`]: changing a file in place so that a power cut leaves the old one or the new one.
-//! - [`intake`]: one reading of a file, with all that the log wants to know of each message; [`map`]: what is kept of it.
-//! - [`serve`]: the octets of messages, for sessions.
+//! - [`mod@write`]: bringing a file up to date with the log.
 //!
 //! and how an account lives in such files (`docs/decisions/0006-mbox.md`):
 //!
@@ -20,7 +20,6 @@
 //! - `sync`: from the file into the log; `project`: from the log into the file.
 //! - `idle`: what nobody waits for.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
-//! - [`write`]: bringing a file up to date with the log.
 
 pub mod account;
 pub mod digest;

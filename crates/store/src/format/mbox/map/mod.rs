@@ -2,7 +2,7 @@
 //!
 //! It is derived: without it the file is scanned and its messages are found again by their digests. On disk it is a file of fixed-width rows
 //! in the order of the mbox (`docs/format-index.md` has the bytes), memory-mapped and verified when it is opened; what happens since
-//! is kept in pages of [`PAGE_ROWS`] rows that were copied from it or added, until [`Map::save`] writes all anew.
+//! is kept in pages of rows that were copied from it or added, until [`Map::save`] writes all anew.
 //!
 //! Invariants:
 //! - Places follow each other: the next one begins where the one before says, and their order is that of the file.

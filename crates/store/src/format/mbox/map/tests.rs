@@ -1,3 +1,4 @@
+//! The map beside a list, on disks that fail, and against its document.
 #![allow(clippy::unwrap_used)]
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -235,6 +236,33 @@ fn damage_of_any_octet_means_no_map() {
         assert!(!opens(&whole[..at]), "cut at {at}");
     }
     assert!(!opens(&[&whole[..], b"\0"].concat()));
+}
+
+#[test]
+fn after_a_power_cut_there_is_a_whole_map_or_none() {
+    let (mut outcomes, sim) = (std::collections::BTreeSet::new(), SimEnv::new(9));
+    let disk = sim.env().disk;
+    disk.create_dir_all_durable(path().parent().unwrap()).unwrap();
+    let places = some_places();
+    let mut map = Map::empty(facts(1));
+    places.iter().take(700).for_each(|place| map.push(place).unwrap());
+    map.save(&disk, &path()).unwrap();
+    disk.open(&path(), OpenMode::Read).unwrap().sync_data().unwrap();
+    disk.sync_dir(path().parent().unwrap()).unwrap();
+    places.iter().skip(700).for_each(|place| map.push(place).unwrap());
+    map.save(&disk, &path()).unwrap();
+    for seed in 0..300 {
+        let after = sim.disk.crash_image(seed);
+        match Map::open(&after, &path()) {
+            Some(map) => {
+                assert!(map.places().eq(places.iter().take(map.len()).copied()));
+                assert!(map.len() == 700 || map.len() == places.len());
+                outcomes.insert(map.len());
+            }
+            None => drop(outcomes.insert(0)),
+        }
+    }
+    assert!(outcomes.contains(&0) && outcomes.contains(&700), "{outcomes:?}");
 }
 
 #[test]

@@ -181,8 +181,8 @@ impl Rewrite {
     }
 }
 
-/// Takes the space that the new file needs.
-fn make_room(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
+/// Takes the space that the new file needs, durably: zeros at its end.
+pub(super) fn make_room(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
     if new_len > old_len {
         match file.allocate(old_len, new_len - old_len) {
             Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
@@ -225,12 +225,16 @@ pub fn recover(
     journal_path: &Path,
     limits: Limits,
 ) -> Result<Recovered> {
-    // A recovery may itself be a rewrite, with the other journal; the younger one knows more.
+    // A recovery may itself be a rewrite, with the other journal: the younger one counts once it has begun, until then the older one.
     let paths = [journal_path.to_owned(), journal::other_path(journal_path)];
     let mut newest: Option<(Journal, &Path)> = None;
+    let age = |journal: &Journal| match (journal.has_begun(), journal.header.generation) {
+        (true, generation) => (true, generation),
+        (false, generation) => (false, u64::MAX - generation),
+    };
     for path in &paths {
         let Some(journal) = Journal::open(disk, path)? else { continue };
-        if newest.as_ref().is_none_or(|(other, _)| other.header.generation < journal.header.generation) {
+        if newest.as_ref().is_none_or(|(other, _)| age(other) < age(&journal)) {
             newest = Some((journal, path));
         }
     }
@@ -306,7 +310,7 @@ impl Recovery<'_> {
         Ok(Recovered::Finished)
     }
 
-    /// Takes a range out of the file, by a rewrite whose plan is durable before that of `generation` is removed.
+    /// Takes a range out of the file, by a rewrite that cannot be undone any more before that of `generation` is removed.
     fn cut_out(&self, range: Range<u64>, generation: u64) -> Result<()> {
         let other = journal::other_path(self.journal_path);
         let path = if self.path == other { self.journal_path.to_owned() } else { other };
@@ -314,7 +318,8 @@ impl Recovery<'_> {
         let mut rest = Rewrite::begin_at(self.disk, self.target, file, path, generation + 1, self.limits)?;
         rest.keep(range.start)?;
         rest.skip(range.end - range.start);
-        if let Some(journal) = rest.settle()? {
+        if let Some(mut journal) = rest.settle()? {
+            journal.begin()?;
             journal::remove(&**self.disk, self.path)?;
             run::finish(journal, &*self.file, &self.limits)?;
         }
@@ -323,7 +328,7 @@ impl Recovery<'_> {
 }
 
 /// Where the zeros that begin at the start of the range end.
-fn zeros_end(file: &dyn File, range: Range<u64>) -> Result<u64> {
+pub(super) fn zeros_end(file: &dyn File, range: Range<u64>) -> Result<u64> {
     let mut piece = vec![0; 64 << 10];
     let mut at = range.start;
     while at < range.end {

@@ -215,6 +215,13 @@ fn mail_that_came_before_the_recovery_stays() {
         let file = sim.disk.open(Path::new(TARGET), OpenMode::ReadWrite).unwrap();
         file.write_at(mail, file.len().unwrap()).unwrap();
         file.sync_data().unwrap();
+        for _ in 0..random.below(4) {
+            sim.disk.crash_at(1 + random.below(20));
+            let _ = recovered(&sim.disk, limits);
+            sim.disk.clear_faults();
+            sim.disk.crash();
+            sim.disk.restart();
+        }
         recovered(&sim.disk, limits).unwrap();
         let now = content(&sim.disk);
         let is_whole = |content: &[u8]| now.strip_suffix(mail).is_some_and(|rest| rest == content);

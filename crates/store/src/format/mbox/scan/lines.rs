@@ -7,7 +7,7 @@ use platform::vector::{BLOCK_BYTES, positions};
 
 /// Calls `at_line` with the place behind each LF of `bytes` from `from` on, in order, until it says `false`.
 #[inline]
-pub(in super::super) fn each_line_start(bytes: &[u8], from: usize, mut at_line: impl FnMut(usize) -> bool) {
+pub(in crate::format) fn each_line_start(bytes: &[u8], from: usize, mut at_line: impl FnMut(usize) -> bool) {
     let mut base = from;
     let rest = bytes.get(from..).unwrap_or_default();
     let (blocks, tail) = rest.as_chunks::<BLOCK_BYTES>();

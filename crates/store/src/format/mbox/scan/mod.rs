@@ -12,7 +12,7 @@
 //! - Each octet is searched once: headers line by line (`lines.rs`), bodies for `From ` (memmem). Only where Content-Length leads is looked
 //!   at twice.
 
-pub(super) mod lines;
+pub(in crate::format) mod lines;
 mod message;
 mod parallel;
 mod read;

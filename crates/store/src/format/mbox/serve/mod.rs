@@ -78,7 +78,13 @@ impl Source {
         if now != self.identity {
             return Err(Stop::Changed);
         }
-        read.map_err(|error| Stop::Failed(error.into()))
+        read.map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => {
+                let what = format!("the map of the mbox leads beyond its end, to {at}");
+                Stop::Failed(Error::new(ErrorKind::Corrupt, what))
+            }
+            _ => Stop::Failed(error.into()),
+        })
     }
 }
 

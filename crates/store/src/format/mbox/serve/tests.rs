@@ -1,3 +1,4 @@
+//! What is served against a naive conversion; how much is read for it; changes, damage and many readers.
 #![allow(clippy::unwrap_used)]
 use std::path::Path;
 
@@ -257,6 +258,7 @@ fn what_is_not_as_the_log_knows_it_is_damage() {
         fails(at.place, ForeignMessage { octets: at.message.octets - 1, ..at.message });
         fails(at.place, ForeignMessage { octets: at.message.octets + 1, ..at.message });
         fails(Place { start: 1, ..at.place }, at.message);
+        fails(Place { end: at.place.end + 9, ..at.place }, at.message);
         let mut out = Vec::new();
         let wrong = ForeignMessage { header_octets: at.message.header_octets + 1, ..at.message };
         assert_eq!(fixture.reader().header(&at.place, &wrong, &mut out).unwrap_err().kind(), ErrorKind::Corrupt);

@@ -9,6 +9,9 @@ use model::{EmailId, Result};
 /// Gives the digest of a message of the log; `None`: it is not to be looked for.
 pub(super) type DigestOf<'d> = dyn FnMut(EmailId) -> Result<Option<u64>> + 'd;
 
+/// How many of those that are the same are looked at for one that suits.
+const NEAR: usize = 64;
+
 /// The messages that are expected in a file, and which of them were found.
 pub(super) struct Lineup {
     expected: Vec<EmailId>,
@@ -37,16 +40,23 @@ impl Lineup {
         self.found.get(position).copied().unwrap_or(true)
     }
 
-    /// The file has a message of this digest: the position of the one that it is.
-    pub(super) fn take(&mut self, digest: u64, digest_of: &mut DigestOf<'_>) -> Result<Option<(usize, EmailId)>> {
+    /// The file has a message of this digest: the position of the one that it is. Of several that are the same one that `suits` is taken, if there
+    /// is one near.
+    pub(super) fn take(
+        &mut self,
+        digest: u64,
+        suits: &dyn Fn(usize) -> bool,
+        digest_of: &mut DigestOf<'_>,
+    ) -> Result<Option<(usize, EmailId)>> {
         while self.next < self.expected.len() && self.is_found(self.next) {
             self.next += 1;
         }
-        let Some(expected) = self.expected.get(self.next) else { return self.look_up(digest, digest_of) };
-        if digest_of(*expected)? == Some(digest) {
+        if let Some(expected) = self.expected.get(self.next).filter(|_| suits(self.next))
+            && digest_of(*expected)? == Some(digest)
+        {
             return Ok(self.set_found(self.next));
         }
-        self.look_up(digest, digest_of)
+        self.look_up(digest, suits, digest_of)
     }
 
     fn set_found(&mut self, position: usize) -> Option<(usize, EmailId)> {
@@ -55,12 +65,17 @@ impl Lineup {
         Some((position, *self.expected.get(position)?))
     }
 
-    fn look_up(&mut self, digest: u64, digest_of: &mut DigestOf<'_>) -> Result<Option<(usize, EmailId)>> {
+    fn look_up(
+        &mut self,
+        digest: u64,
+        suits: &dyn Fn(usize) -> bool,
+        digest_of: &mut DigestOf<'_>,
+    ) -> Result<Option<(usize, EmailId)>> {
         let mut table = match self.table.take() {
             Some(table) => table,
             None => self.table(digest_of)?,
         };
-        let position = table.find(digest, &self.found);
+        let position = table.find(digest, suits, &self.found);
         self.table = Some(table);
         Ok(position.and_then(|position| self.set_found(position)))
     }
@@ -85,8 +100,8 @@ impl Lineup {
 }
 
 impl Table {
-    /// The first position with this digest that was not found.
-    fn find(&mut self, digest: u64, found: &[bool]) -> Option<usize> {
+    /// A position with this digest that was not found.
+    fn find(&mut self, digest: u64, suits: &dyn Fn(usize) -> bool, found: &[bool]) -> Option<usize> {
         let first = self.rows.partition_point(|row| row.0 < digest);
         let mut at = first;
         let position = loop {
@@ -105,7 +120,9 @@ impl Table {
                 *skip = at as u32;
             }
         };
-        Some(position)
+        let near = self.rows.get(at..)?.iter().take(NEAR).take_while(|row| row.0 == digest).map(|row| row.1 as usize);
+        let mut open = near.filter(|position| found.get(*position) == Some(&false));
+        open.find(|position| suits(*position)).or(Some(position))
     }
 }
 
@@ -122,7 +139,7 @@ mod tests {
             expected.iter().enumerate().map(|(n, digest)| (EmailId(n as u64 + 100), *digest)).collect();
         let mut lineup = Lineup::new((0..expected.len()).map(|n| EmailId(n as u64 + 100)).collect());
         let mut digest_of = |id: EmailId| Ok(digests.get(&id).copied().filter(|digest| *digest != 0));
-        let found = file.iter().map(|digest| lineup.take(*digest, &mut digest_of).unwrap());
+        let found = file.iter().map(|digest| lineup.take(*digest, &|_| true, &mut digest_of).unwrap());
         let found = found.map(|found| found.map(|(position, _)| position)).collect();
         (found, lineup.missing().map(|(position, _)| position).collect())
     }

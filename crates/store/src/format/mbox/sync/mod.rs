@@ -306,7 +306,13 @@ impl<'a> Reading<'a> {
         if !found.meta.is_pseudo {
             let (account, state, digests) = (self.account, &self.state, &mut *self.digests);
             let mut digest_of = |id: EmailId| if id == NONE { Ok(None) } else { account.digest_of(state, digests, id) };
-            match self.lineup.take(found.digest, &mut digest_of)? {
+            // Messages that are the same may have different flags.
+            let (old, from, known) = (self.old, self.old_from, self.old_places);
+            let suits = |position: usize| {
+                let old = old.filter(|_| position < known).and_then(|map| map.place(from + position));
+                old.is_none_or(|old| (old.flags, old.keywords) == (place.flags, place.keywords))
+            };
+            match self.lineup.take(found.digest, &suits, &mut digest_of)? {
                 Some((position, id)) => {
                     place.email_id = Some(id);
                     self.compare(position, &place, found);
@@ -367,7 +373,12 @@ impl<'a> Reading<'a> {
     /// All of the file was seen: what was not found is gone, and flags that others changed are changed.
     fn end_of_file(&mut self) -> Result<()> {
         self.settle()?;
-        let is_known = self.old.is_some();
+        let (account, id) = (self.account, self.file_box.id);
+        let next = account.state().mailbox(id).and_then(|mailbox| mailbox.uidnext());
+        if let Some(base) = self.base.as_ref().filter(|base| next.is_some_and(|next| next.get() <= base.last_uid)) {
+            let ((), ticket) = account.log.transact(|transaction| arrivals::pass_over_used(transaction, id, base))?;
+            self.ticket = Some(ticket);
+        }
         let mut missing: HashMap<EmailId, Missing> = HashMap::new();
         for (position, id) in self.lineup.missing().filter(|(_, id)| *id != NONE) {
             let missing = missing.entry(id).or_default();
@@ -382,7 +393,7 @@ impl<'a> Reading<'a> {
         let ((), ticket) = self.account.log.transact(|transaction| {
             let is_shown = transaction.mailbox(id)?.highest_modseq() <= written;
             deltas.apply(transaction, id)?;
-            remove(transaction, id, missing, is_known)?;
+            remove(transaction, id, missing)?;
             if is_shown {
                 written = transaction.mailbox(id)?.highest_modseq();
             }
@@ -426,24 +437,24 @@ struct Missing {
     never_seen: u32,
 }
 
-/// Expunges what is gone from the file. Without a map (`is_known` false) it is not known what was ever in it: a message of which some other mailbox
-/// has an entry was copied from there, and is still to be written; of the log's own messages that is always so.
-fn remove(
-    transaction: &mut Transaction,
-    id: MailboxId,
-    mut missing: HashMap<EmailId, Missing>,
-    is_known: bool,
-) -> Result<()> {
+/// Expunges what is gone from the file. What was never seen there is still to be written; but a message of other programs of which no other entry
+/// is left, here or elsewhere, has no octets any more.
+fn remove(transaction: &mut Transaction, id: MailboxId, mut missing: HashMap<EmailId, Missing>) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let hidden = transaction.state().mailbox_named(&MailboxName::hidden(id)).cloned();
-    let mut here: HashMap<EmailId, u32> = HashMap::new();
+    for (id, missing) in &mut missing {
+        // 0 for a message of the log.
+        let entries = transaction.state().foreign_entries(*id);
+        if entries == missing.from_file + missing.never_seen {
+            missing.from_file += mem::take(&mut missing.never_seen);
+        }
+    }
     let mut uids = UidSet::new();
+    let hidden = transaction.state().mailbox_named(&MailboxName::hidden(id)).cloned();
     if let Some(hidden) = &hidden {
         for (_, row) in hidden.all_rows() {
             let Some(missing) = missing.get_mut(&row.email_id) else { continue };
-            *here.entry(row.email_id).or_default() += 1;
             let count = if missing.from_file > 0 { &mut missing.from_file } else { &mut missing.never_seen };
             if *count > 0 {
                 *count -= 1;
@@ -452,28 +463,12 @@ fn remove(
         }
         transaction.expunge(hidden.id(), &uids)?;
     }
-    let mailbox = transaction.mailbox(id)?;
     let mut uids = UidSet::new();
-    if !is_known {
-        for (_, row) in mailbox.all_rows().filter(|(_, row)| missing.contains_key(&row.email_id)) {
-            *here.entry(row.email_id).or_default() += 1;
-        }
-    }
-    for (_, row) in mailbox.all_rows() {
-        let Some(missing) = missing.get_mut(&row.email_id) else { continue };
-        let elsewhere = |id| transaction.state().foreign_entries(id) > here.get(&id).copied().unwrap_or(0);
-        if missing.from_file > 0 {
+    for (_, row) in transaction.mailbox(id)?.all_rows() {
+        if let Some(missing) = missing.get_mut(&row.email_id).filter(|missing| missing.from_file > 0) {
             missing.from_file -= 1;
-        } else if !is_known
-            && missing.never_seen > 0
-            && transaction.state().foreign(row.email_id).is_some()
-            && !elsewhere(row.email_id)
-        {
-            missing.never_seen -= 1;
-        } else {
-            continue;
+            uids.insert(row.uid.get());
         }
-        uids.insert(row.uid.get());
     }
     transaction.expunge(id, &uids)?;
     Ok(())

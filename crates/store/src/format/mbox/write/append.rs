@@ -8,10 +8,11 @@ use platform::{Disk, File};
 
 use super::fields::{Header, Style};
 use super::files::Files;
-use super::record::Intent;
+use super::record::{Intent, Stage};
 use super::render::{HEADER_BYTES_MAX, Quoter, head, head_octets};
 use super::{Outgoing, Settings, Target};
 use crate::format::mbox::place::{ImapBase, Place};
+use crate::format::mbox::rewrite;
 use crate::format::mbox::scan::Reader;
 use crate::format::served::Form;
 
@@ -51,7 +52,10 @@ impl<'p> Appender<'p> {
         let is_crlf = last.as_ref().is_some_and(|last| last.is_crlf);
         let has_messages = last.is_some();
         let batch = match last {
-            Some(last) => end_of(&*file, at, last)?,
+            Some(last) => {
+                disown(&*file, last)?;
+                end_of(&*file, at, last)?
+            }
             None => Vec::new(),
         };
         let disk = Arc::clone(&target.env.disk);
@@ -205,8 +209,15 @@ impl<'p> Appender<'p> {
     /// Lets `write` fill the file up to `to`, durably.
     fn guarded(&mut self, to: u64, write: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (disk, path) = (&*self.disk, &self.files.append);
-        Intent::new(&*self.file, self.at, to)?.save(disk, path)?;
-        let result = write().and_then(|()| Ok(self.file.sync_data()?));
+        let intent = Intent::new(&*self.file, self.at, to)?;
+        intent.save(disk, path, Stage::Grow)?;
+        let mut fill = || {
+            rewrite::make_room(&*self.file, self.at, to)?;
+            intent.save(disk, path, Stage::Write)?;
+            write()?;
+            Ok(self.file.sync_data()?)
+        };
+        let result: Result<()> = fill();
         if let Err(error) = result {
             if error.kind() == ErrorKind::DiskFull {
                 // As if it had never been begun. After any other failure nothing more is written: see `recover`.
@@ -229,6 +240,25 @@ impl<'p> Appender<'p> {
         }
         Ok(self.at)
     }
+}
+
+/// A Content-Length that leads beyond the end of the file would take what is added for a part of the message, if it happened to lead to the
+/// right place. It becomes one that leads nowhere; torn it does, too.
+fn disown(file: &dyn File, last: &Place) -> Result<()> {
+    if last.body == last.header {
+        return Ok(());
+    }
+    let mut bytes = vec![0; (last.body - last.header) as usize];
+    file.read_exact_at(&mut bytes, last.header)?;
+    let header = Header::new(&bytes);
+    let is_beyond = |length: Option<u64>| length.is_some_and(|length| length > last.end - last.body);
+    if header.content_length().is_some_and(is_beyond)
+        && let Some(value) = header.content_length_value()
+    {
+        file.write_at(&vec![b'-'; value.len()], last.header + value.start as u64)?;
+        file.sync_data()?;
+    }
+    Ok(())
 }
 
 /// The line ends behind a message: its last line's, if that has none, and the empty line that belongs to the mbox.
@@ -262,8 +292,9 @@ fn end_of(file: &dyn File, file_bytes: u64, last: &mut Place) -> Result<Vec<u8>>
     }
     if !added.is_empty() {
         if !has_content && needed > 0 {
-            let header = last.header + eol.len() as u64;
+            let header = last.header + added.len() as u64;
             (last.header, last.body, last.end) = (header, header, header);
+            last.is_crlf |= is_cr;
         } else if content != b"\n" && last.end == file_bytes && !has_content_length(file, last)? {
             let is_header = last.body == last.end;
             last.end += 1 + u64::from(last.is_crlf && !is_cr);

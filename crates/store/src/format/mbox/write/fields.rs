@@ -82,8 +82,8 @@ pub(super) enum Change {
     None,
     /// Values are written over those that are there, at these offsets; lines stay where they are.
     Values(Vec<(usize, Vec<u8>)>),
-    /// The lines of blocks change, at these offsets.
-    Lines(Vec<(usize, Vec<u8>)>),
+    /// Lines change: the header then.
+    Lines(Vec<u8>),
 }
 
 /// A header: from behind the `From ` line to the body.
@@ -108,6 +108,11 @@ impl<'h> Header<'h> {
         Header { bytes, fields: meta_fields(bytes).collect(), end: bytes.len() - blank }
     }
 
+    /// All of it.
+    pub(super) fn bytes(&self) -> &'h [u8] {
+        self.bytes
+    }
+
     /// Whether an empty line ends it.
     pub(super) fn is_ended(&self) -> bool {
         self.end < self.bytes.len() && self.bytes.ends_with(b"\n")
@@ -122,6 +127,12 @@ impl<'h> Header<'h> {
     pub(super) fn content_length(&self) -> Option<Option<u64>> {
         let field = self.fields.iter().find(|field| field.name == MetaName::ContentLength)?;
         Some(std::str::from_utf8(field.value(self.bytes)).ok().and_then(|text| text.parse().ok()))
+    }
+
+    /// Where that stands.
+    pub(super) fn content_length_value(&self) -> Option<std::ops::Range<usize>> {
+        let field = self.fields.iter().find(|field| field.name == MetaName::ContentLength)?;
+        Some(field.value.clone())
     }
 
     /// Octets of filler.
@@ -140,7 +151,7 @@ impl<'h> Header<'h> {
     }
 
     fn ours(&self) -> impl Iterator<Item = &MetaField> {
-        self.fields.iter().filter(|field| !is_of_others(field.name))
+        self.fields.iter().filter(|field| field.name.is_ours())
     }
 
     /// The fields that there are to be, in the order of a new block.
@@ -189,15 +200,6 @@ impl<'h> Header<'h> {
         })
     }
 
-    /// A change without the octets at its ends that are there already.
-    pub(super) fn trimmed(&self, at: usize, new: Vec<u8>) -> (usize, Vec<u8>) {
-        let old = self.bytes.get(at..at + new.len()).unwrap_or_default();
-        let is_same = |(old, new): &(&u8, &u8)| old == new;
-        let prefix = old.iter().zip(&new).take_while(is_same).count();
-        let suffix = old.iter().rev().zip(new.iter().rev()).take(new.len() - prefix).take_while(is_same).count();
-        (at + prefix, new.get(prefix..new.len() - suffix).unwrap_or_default().to_vec())
-    }
-
     /// Each field on its own line; empty where nothing changes.
     fn values_in_place(&self, lines: &[Line]) -> Option<Vec<(usize, Vec<u8>)>> {
         let has_others =
@@ -238,7 +240,7 @@ impl<'h> Header<'h> {
 
     /// Block by block: the fields that stand there in the room that they have together; those that are missing where the keywords are, or
     /// in the largest.
-    fn lines_in_place(&self, mut missing: Vec<Line>, style: &Style<'_>) -> Option<Vec<(usize, Vec<u8>)>> {
+    fn lines_in_place(&self, mut missing: Vec<Line>, style: &Style<'_>) -> Option<Vec<u8>> {
         let mut runs: Vec<Run> = Vec::new();
         for field in self.ours() {
             match runs.last_mut().filter(|run| run.to == field.line.start) {
@@ -260,15 +262,13 @@ impl<'h> Header<'h> {
         let home = runs.get_mut(home)?;
         missing.append(&mut home.lines);
         home.lines = missing;
-        let mut changes = Vec::new();
+        let mut header = self.bytes.to_vec();
         for run in runs {
-            let old = self.bytes.get(run.from..run.to)?;
+            let old = header.get_mut(run.from..run.to)?;
             let new = block::render(&run.lines, style.eol(), Room::Exactly(old.len()), style.padding)?;
-            if new != old {
-                changes.push((run.from, new));
-            }
+            old.copy_from_slice(&new);
         }
-        Some(changes)
+        Some(header)
     }
 
     /// The header anew: the fields of others as they are, ours in one block where the last of them stood, or at the end. `None`: it cannot
@@ -279,7 +279,8 @@ impl<'h> Header<'h> {
         let mut out = Vec::with_capacity(self.bytes.len() + 256);
         let (mut at, mut block_at) = (0, None);
         for field in &self.fields {
-            let is_kept = is_of_others(field.name) && !style.drop_length;
+            let is_dropped_length = field.name == MetaName::ContentLength && style.drop_length;
+            let is_kept = !field.name.is_ours() && !is_dropped_length;
             out.extend_from_slice(self.bytes.get(at..field.line.start)?);
             at = field.line.start;
             if field.line.start == place {
@@ -331,11 +332,6 @@ pub(super) fn end_line(text: &mut Vec<u8>, eol: &[u8]) {
         Some(b'\r') => text.push(b'\n'),
         _ => text.extend_from_slice(eol),
     }
-}
-
-/// Whether a field is left to the programs that write it: it says something of the text, not of the mailbox.
-fn is_of_others(name: MetaName) -> bool {
-    matches!(name, MetaName::ContentLength | MetaName::Lines)
 }
 
 fn letters(flags: FileFlags, letters: &[(u8, FileFlags)]) -> Vec<u8> {

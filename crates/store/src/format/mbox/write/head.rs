@@ -36,10 +36,15 @@ pub(super) struct NewHead {
     pub(super) behind: usize,
 }
 
+impl NewHead {
+    pub(super) fn new(from_line: &[u8], header: &[u8]) -> Self {
+        NewHead { bytes: [from_line, header].concat(), from_line: from_line.len(), behind: 0 }
+    }
+}
+
 /// What is to stand there; `None`: what does.
 pub(super) fn new_head(
     from_line: &[u8],
-    old_header: &[u8],
     header: &Header<'_>,
     content: Content<'_>,
     style: &Style<'_>,
@@ -48,6 +53,7 @@ pub(super) fn new_head(
     let new_from_line = complete_from_line(from_line, style.eol());
     // The message's own empty line becomes that of the mbox as soon as a field stands before it.
     let behind = if situation.is_bare { style.eol() } else { b"" };
+    let old_header = header.bytes();
     let old_len = from_line.len() + old_header.len();
     let is_written = matches!(content, Content::Wanted(_)) || style.base.is_some();
     let has_filler = header.filler() > 0;
@@ -66,7 +72,7 @@ pub(super) fn new_head(
     let is_moved = situation.shift != 0 || situation.is_sweep;
     let rebuilt = match exact {
         // With nothing left in it the empty line behind it would become its own.
-        None if is_written || (has_filler && is_moved) => {
+        None if is_written || ((has_filler || style.drop_length) && is_moved) => {
             header.rebuilt(content, style, Room::Natural).filter(|new| new.len() > 2)
         }
         exact => exact,

@@ -110,7 +110,7 @@ pub struct Outgoing<'a> {
 
 /// What is to be done.
 pub struct Job<'j> {
-    /// Every message of the file as it is, in order.
+    /// Every message of the file as it is, in order. Who only adds messages may give the last one alone.
     pub places: &'j mut dyn Iterator<Item = Place>,
     /// Asked once for each, with its number (from 0). The flag says that its header is written in any case, so that
     /// [`Fate::Update`] costs nothing more.

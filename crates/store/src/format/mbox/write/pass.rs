@@ -12,7 +12,7 @@ use super::append::Appender;
 use super::fields::{Change, Content, Header, Style};
 use super::files::{Files, Unsettled};
 use super::head::{NewHead, Situation, is_dated, new_head};
-use super::{Fate, Outgoing, Settings, Target, Wanted, Written, record};
+use super::{Fate, Outgoing, Settings, Target, Written, record};
 use crate::format::mbox::from_line::PREFIX;
 use crate::format::mbox::place::{ImapBase, Place};
 use crate::format::mbox::rewrite::Rewrite;
@@ -22,6 +22,11 @@ use crate::format::mbox::rewrite::Rewrite;
 const FILL_RATIO: u64 = 16;
 /// No more of a file than one part in so many is filler.
 const FILLER_PART: u64 = 8;
+
+/// A longer line at the top of a file is not looked at for what is below it, octets.
+const FIRST_LINE_BYTES_MAX: usize = 2048;
+/// What the file says of itself is looked for in so much of its first header, octets.
+const FIRST_HEADER_BYTES_MAX: u64 = 64 << 10;
 
 /// See the module.
 pub(super) struct Pass<'p> {
@@ -50,8 +55,10 @@ pub(super) struct Pass<'p> {
     is_sweep: bool,
     /// What is removed becomes filler.
     fills: Option<bool>,
-    /// The first message that stays, if its header was not looked at.
-    first: Option<Place>,
+    /// Where the header of the first message of the file begins, as long as nothing was decided about it.
+    first_header: Option<u64>,
+    /// The places begin with the first message of the file.
+    is_all: bool,
     /// The last one so far: not given yet, as its end may change.
     last: Option<Place>,
     /// Something was written to the file that was not synced.
@@ -95,7 +102,8 @@ impl<'p> Pass<'p> {
             filler: 0,
             is_sweep: is_too_much && filler_before > 0 && removed_bytes > 0,
             fills: None,
-            first: None,
+            first_header: first_header(&**target.lock.file())?,
+            is_all: true,
             last: None,
             is_dirty: false,
             in_place_bytes: 0,
@@ -117,16 +125,14 @@ impl<'p> Pass<'p> {
         if !is_in_order || (number > 0 && start != self.at) {
             return Err(self.wrong_places());
         }
+        if number == 0 {
+            self.is_all = self.first_header.is_none_or(|first| first >= header);
+        }
         self.at = next;
         let is_written = self.shift != 0 || self.gap.is_some() || self.is_sweep;
         let kept = match fate(number, &place, is_written)? {
             Fate::Remove => return self.remove(&place),
-            Fate::Keep if !is_written => {
-                if self.last.is_none() {
-                    self.first = Some(place);
-                }
-                place
-            }
+            Fate::Keep if !is_written => place,
             Fate::Keep => self.write_head(place, Content::Kept)?,
             Fate::Update(wanted) => {
                 let (flags, keywords) = wanted.placed();
@@ -149,6 +155,7 @@ impl<'p> Pass<'p> {
             }
             self.gap = Some(place.start);
         }
+        self.forget_first(place);
         self.shift += signed(place.next - place.start);
         self.removed += 1;
         Ok(())
@@ -167,16 +174,20 @@ impl<'p> Pass<'p> {
         }
         let header = Header::new(bytes);
         let style = self.style(&place, &header, content);
+        self.forget_first(&place);
         let new = match content {
-            Content::Wanted(wanted)
-                if self.shift == 0 && self.update(&place, from_line, &header, wanted, &style)? =>
-            {
-                None
-            }
-            _ => {
-                let situation = self.situation(&place, &header);
-                new_head(from_line, bytes, &header, content, &style, &situation)
-            }
+            Content::Wanted(wanted) if self.may_stay(&header, &style) => match header.in_place(wanted, &style) {
+                Some(Change::None) => None,
+                Some(Change::Values(values)) => {
+                    self.mark()?;
+                    self.patch_values(place.header, &values)?;
+                    None
+                }
+                // Lines that move about could be torn: they go through the journal.
+                Some(Change::Lines(header)) if is_dated(from_line) => Some(NewHead::new(from_line, &header)),
+                _ => self.new_head(&place, from_line, &header, content, &style),
+            },
+            _ => self.new_head(&place, from_line, &header, content, &style),
         };
         let kept = match new {
             None => self.pass_on(place)?,
@@ -193,6 +204,13 @@ impl<'p> Pass<'p> {
         Ok(kept)
     }
 
+    /// What is to become of the first message is decided by what becomes of this one.
+    fn forget_first(&mut self, place: &Place) {
+        if self.first_header.is_some_and(|first| first >= place.header) {
+            self.first_header = None;
+        }
+    }
+
     fn style(&self, place: &Place, header: &Header<'_>, content: Content<'_>) -> Style<'p> {
         // What the first one said goes with it; the next says it, if programs that read such fields have seen it.
         let says_base = match content {
@@ -202,7 +220,7 @@ impl<'p> Pass<'p> {
         Style {
             is_crlf: place.is_crlf,
             padding: self.settings.padding_bytes,
-            base: (says_base && self.last.is_none()).then_some(self.base),
+            base: (says_base && self.is_all && self.last.is_none()).then_some(self.base),
             drop_length: header
                 .content_length()
                 .is_some_and(|length| !header.is_ended() || length != Some(place.end - place.body)),
@@ -228,46 +246,32 @@ impl<'p> Pass<'p> {
         }
     }
 
-    /// Changes the fields in place, if there is room and a power cut can do no harm; whether it did.
-    fn update(
+    /// Whether a message neither moves nor has anything to be rid of.
+    fn may_stay(&self, header: &Header<'_>, style: &Style<'_>) -> bool {
+        // A Content-Length that leads nowhere could lead to a separator one day, when what is behind it has moved.
+        let is_clean = !style.drop_length && !(self.is_sweep && header.filler() > 0);
+        self.shift == 0 && self.gap.is_none() && is_clean
+    }
+
+    fn new_head(
         &mut self,
         place: &Place,
         from_line: &[u8],
         header: &Header<'_>,
-        wanted: &Wanted,
+        content: Content<'_>,
         style: &Style<'_>,
-    ) -> Result<bool> {
-        if self.gap.is_some() || (self.is_sweep && header.filler() > 0) {
-            return Ok(false);
-        }
-        let patches = match header.in_place(wanted, style) {
-            Some(Change::None) => return Ok(true),
-            Some(Change::Values(values)) => values,
-            Some(Change::Lines(lines)) => {
-                let is_whole = |at: usize, bytes: &[u8]| is_in_sector(place.header + at as u64, bytes.len());
-                let patches: Vec<_> = lines.into_iter().map(|(at, new)| header.trimmed(at, new)).collect();
-                if !is_dated(from_line) || !patches.iter().all(|(at, bytes)| is_whole(*at, bytes)) {
-                    return Ok(false);
-                }
-                patches
-            }
-            None => return Ok(false),
-        };
-        if patches.is_empty() {
-            return Ok(true);
-        }
-        self.mark()?;
-        for (at, bytes) in patches {
-            self.patch(place.header + at as u64, &bytes)?;
-        }
-        Ok(true)
+    ) -> Option<NewHead> {
+        let situation = self.situation(place, header);
+        new_head(from_line, header, content, style, &situation)
     }
 
-    fn patch(&mut self, at: u64, bytes: &[u8]) -> Result<()> {
-        self.file.write_at(bytes, at)?;
-        self.is_dirty = true;
-        self.in_place_bytes += bytes.len() as u64;
-        Ok(())
+    fn patch_values(&mut self, header: u64, values: &[(usize, Vec<u8>)]) -> Result<()> {
+        values.iter().try_for_each(|(at, value)| {
+            self.file.write_at(value, header + *at as u64)?;
+            self.is_dirty = true;
+            self.in_place_bytes += value.len() as u64;
+            Ok(())
+        })
     }
 
     fn mark(&mut self) -> Result<()> {
@@ -333,7 +337,8 @@ impl<'p> Pass<'p> {
             // A header without an empty line behind it ends where the message does.
             let (body, end) = (moved(place.body, after)? - behind, moved(place.end, after)? - behind);
             let (header, next) = (start + new.from_line as u64, moved(place.next, after)?);
-            Some(Place { start, header, body, end, next, ..*place })
+            let is_crlf = new.bytes.get(..new.from_line)?.ends_with(b"\r\n");
+            Some(Place { start, header, body, end, next, is_crlf, ..*place })
         };
         place_of().ok_or_else(|| self.wrong_places())
     }
@@ -400,18 +405,19 @@ impl<'p> Pass<'p> {
 
     /// What the first message says of the file, when nothing else was written there.
     fn update_base(&mut self) -> Result<()> {
-        let Some(first) = self.first else { return Ok(()) };
-        let len = usize::try_from(first.body - first.header).map_err(|_| self.wrong_places())?;
-        let mut bytes = vec![0; len];
-        self.file.read_exact_at(&mut bytes, first.header)?;
+        let Some(first) = self.first_header else { return Ok(()) };
+        let mut bytes = vec![0; (self.file_bytes.saturating_sub(first)).min(FIRST_HEADER_BYTES_MAX) as usize];
+        self.file.read_exact_at(&mut bytes, first)?;
+        bytes.truncate(mime::header_len(&bytes));
         if let Some((at, value)) = Header::new(&bytes).base_in_place(self.base)
             && !value.is_empty()
         {
-            let at = first.header + at as u64;
-            if !is_in_sector(at, value.len()) {
+            // A number in one sector is the old one or the new one.
+            let first_at = first + at as u64;
+            if first_at / SECTOR_BYTES != (first_at + value.len() as u64 - 1) / SECTOR_BYTES {
                 self.mark()?;
             }
-            self.patch(at, &value)?;
+            self.patch_values(first, &[(at, value)])?;
         }
         Ok(())
     }
@@ -451,13 +457,20 @@ impl<'p> Pass<'p> {
     }
 }
 
+/// Where the header of the first message of a file begins, if it begins with one, or with line ends before it.
+fn first_header(file: &dyn File) -> Result<Option<u64>> {
+    let mut bytes = [0; FIRST_LINE_BYTES_MAX];
+    let len = file.read_at(&mut bytes, 0)?;
+    let bytes = bytes.get(..len).unwrap_or_default();
+    let start = bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let line = bytes.get(start..).filter(|line| line.starts_with(PREFIX));
+    let end = line.and_then(|line| memchr::memchr(b'\n', line));
+    Ok(end.map(|end| (start + end) as u64 + 1))
+}
+
 /// Lengths of files are below 2^63.
 fn signed(octets: u64) -> i64 {
     i64::try_from(octets).unwrap_or(i64::MAX)
-}
-
-fn is_in_sector(at: u64, len: usize) -> bool {
-    at / SECTOR_BYTES == at.saturating_add((len as u64).saturating_sub(1)) / SECTOR_BYTES
 }
 
 fn moved(at: u64, shift: i64) -> Option<u64> {

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use model::Result;
-use platform::{Disk, File, Metadata, OpenMode, parent_of};
+use platform::{Disk, File, Metadata, OpenMode, SECTOR_BYTES, parent_of};
 
 const INTENT_MAGIC: [u8; 8] = *b"MYAPPN\x01\n";
 const FILLER_MAGIC: [u8; 8] = *b"MYFILL\x01\n";
+const INTENT_BYTES: usize = 52;
 /// How much before the end of the file says that it is the one of the intent, octets.
 const BEFORE_BYTES: u64 = 4096;
 
@@ -36,6 +37,9 @@ fn decode<const N: usize>(magic: [u8; 8], bytes: &[u8]) -> Option<[u64; N]> {
 }
 
 /// What is being added to a file.
+///
+/// It is saved twice: before the file grows, and before it is written to. Until the second everything that the file has grown by is zeros, so
+/// that what others add is told from it; from then on all of it is ours, up to where it was to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Intent {
     /// The file.
@@ -47,6 +51,25 @@ pub(super) struct Intent {
     pub(super) to: u64,
     /// Checksum of the [`BEFORE_BYTES`] before `from`: another program that changed the file would have moved them.
     before: u32,
+}
+
+/// How far it is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The file may have grown, or not.
+    Grow,
+    /// It has.
+    Write,
+}
+
+impl Stage {
+    /// Each has a sector of its own, so that neither is torn by the other.
+    fn place(self) -> u64 {
+        match self {
+            Stage::Grow => 0,
+            Stage::Write => SECTOR_BYTES,
+        }
+    }
 }
 
 impl Intent {
@@ -62,13 +85,16 @@ impl Intent {
         Ok(is_it && len >= self.from && before(file, self.from)? == self.before)
     }
 
-    /// Makes it durable.
-    pub(super) fn save(&self, disk: &dyn Disk, path: &Path) -> Result<()> {
+    /// Makes it durable: the file is going to grow, or it is going to be written to.
+    pub(super) fn save(&self, disk: &dyn Disk, path: &Path, stage: Stage) -> Result<()> {
         let file = disk.open(path, OpenMode::Create)?;
-        file.write_at(&self.encode(), 0)?;
+        file.write_at(&self.encode(), stage.place())?;
         file.sync_data()?;
-        // The file is there, as a rule, and its name durable: then this costs nothing.
-        Ok(disk.sync_dir(parent_of(path))?)
+        match stage {
+            // The file is there, as a rule, and its name durable: then this costs nothing.
+            Stage::Grow => Ok(disk.sync_dir(parent_of(path))?),
+            Stage::Write => Ok(()),
+        }
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -76,10 +102,15 @@ impl Intent {
     }
 
     /// The one that is there. A torn one was never followed by anything.
-    pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Option<Intent>> {
+    pub(super) fn load(disk: &dyn Disk, path: &Path) -> Result<Option<(Intent, Stage)>> {
         let Some(bytes) = read(disk, path)? else { return Ok(None) };
-        let Some([device, inode, from, to, before]) = decode(INTENT_MAGIC, &bytes) else { return Ok(None) };
-        Ok(u32::try_from(before).ok().map(|before| Intent { device, inode, from, to, before }))
+        let at = |stage: Stage| {
+            let place = stage.place() as usize;
+            let record = bytes.get(place..place + INTENT_BYTES)?;
+            let [device, inode, from, to, before] = decode(INTENT_MAGIC, record)?;
+            Some((Intent { device, inode, from, to, before: u32::try_from(before).ok()? }, stage))
+        };
+        Ok(at(Stage::Write).or_else(|| at(Stage::Grow)))
     }
 
     /// It is fulfilled or given up, durably. The file stays, so that the next one costs no sync of the directory.

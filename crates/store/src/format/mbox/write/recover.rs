@@ -7,7 +7,7 @@ use model::{ErrorKind, MailboxId, Result};
 use platform::{Disk, Env};
 
 use super::files::{Files, Unsettled};
-use super::record::Intent;
+use super::record::{Intent, Stage};
 use super::{Settings, Target};
 use crate::format::mbox::lock::{Access, Locker, MailboxLock};
 use crate::format::mbox::rewrite::{self, Rewrite};
@@ -58,7 +58,7 @@ pub fn recover_locked(target: Target<'_>, settings: &Settings) -> Result<Recover
     }
     let rewritten = rewrite::recover(disk, path, Some(lock.file()), &files.rewrite, settings.rewrite)?;
     let is_cut = match Intent::load(&**disk, &files.append)? {
-        Some(intent) => cut(&target, &files, settings, &intent, lock)?,
+        Some((intent, stage)) => cut(&target, &files, settings, &intent, stage, lock)?,
         None => false,
     };
     Intent::clear(&**disk, &files.append)?;
@@ -85,14 +85,28 @@ fn give_up(env: &Env, files: &Files, settings: &Settings, path: &Path) -> Result
 }
 
 /// Takes out what was being added: nobody was told that it is there. What others added behind it stays. Whether there was anything.
-fn cut(target: &Target<'_>, files: &Files, settings: &Settings, intent: &Intent, lock: &MailboxLock) -> Result<bool> {
+fn cut(
+    target: &Target<'_>,
+    files: &Files,
+    settings: &Settings,
+    intent: &Intent,
+    stage: Stage,
+    lock: &MailboxLock,
+) -> Result<bool> {
     let file = lock.file();
-    let len = file.len()?;
-    if len <= intent.from || !intent.fits(&**file)? {
-        // Nothing was written, or others changed the file since: whatever is there now is a message to everybody.
+    if !intent.fits(&**file)? {
+        // Others changed the file since: whatever is there now is a message to everybody.
         return Ok(false);
     }
-    if len <= intent.to {
+    let len = file.len()?;
+    let to = match stage {
+        Stage::Grow => rewrite::zeros_end(&**file, intent.from..intent.to.min(len))?,
+        Stage::Write => intent.to,
+    };
+    if to > len || to == intent.from {
+        return Ok(false);
+    }
+    if to == len {
         file.set_len(intent.from)?;
         file.sync_data()?;
         return Ok(true);
@@ -100,7 +114,7 @@ fn cut(target: &Target<'_>, files: &Files, settings: &Settings, intent: &Intent,
     let disk = &target.env.disk;
     let mut rest = Rewrite::begin(disk, target.path, Arc::clone(file), &files.rewrite, settings.rewrite)?;
     rest.keep(intent.from)?;
-    rest.skip(intent.to - intent.from);
+    rest.skip(to - intent.from);
     // From here on the intent would speak of what others added.
     rest.run_in_place_of(&mut || Intent::clear(&**disk, &files.append))?;
     Ok(true)

@@ -15,7 +15,7 @@ use platform::sim::SimEnv;
 use platform::{Disk, Env, OpenMode, Prng};
 
 use super::{Fate, Job, Outgoing, Recovered, Settings, Target, Wanted, Written, recover, write_back};
-use crate::format::mbox::digest::{DigestOfServed, Measured, measure};
+use crate::format::mbox::digest::{DigestOfServed, Measured, WholeMeasure};
 use crate::format::mbox::lock::{Access, LockPolicy, Locker, Method};
 use crate::format::mbox::place::{FileFlags, ImapBase, Place};
 use crate::format::mbox::rewrite::Limits;
@@ -138,7 +138,7 @@ fn look(env: &Env, content: &[u8]) -> Option<Vec<Seen>> {
     let seen = messages.into_iter().enumerate().map(|(n, message)| {
         let octets = &content[message.header as usize..message.end as usize];
         let header = (message.body - message.header) as usize;
-        Seen { message, measured: measure(octets, header, message.form(), true, n == 0) }
+        Seen { message, measured: WholeMeasure::default().measure(octets, header, message.form(), true, n == 0) }
     });
     Some(seen.collect())
 }
