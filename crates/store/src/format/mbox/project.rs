@@ -281,6 +281,9 @@ impl MboxAccount {
             file_box.set_map(Some(Arc::new(map)));
             done
         };
+        if !done.is_nothing() {
+            self.make_map_durable(file_box)?;
+        }
         self.forget(file_box.id, &removal)?;
         done.unsettled.settle()
     }
@@ -293,25 +296,26 @@ impl MboxAccount {
         };
         let others: Vec<_> = self.open_boxes().into_iter().filter(|other| other.id != file_box.id).collect();
         let others: Vec<_> = others.iter().filter_map(|other| other.map()).collect();
-        let mut live = None;
+        let mut counted = None;
         for (_, row) in pending.all_rows() {
             let (id, uid) = (row.email_id, row.uid.get());
             let places = map.find(id).count() as u32;
-            let here: u32 = match places {
+            let (here, doomed) = match places {
                 // Mostly: one message, one place, one entry, which is this one.
-                1 if state.foreign_entries(id) == 1 => 0,
+                1 if state.foreign_entries(id) == 1 => (0, 1),
                 _ => {
-                    let live = live.get_or_insert_with(|| counts(mailbox));
-                    live.get(&id).copied().unwrap_or(0)
+                    let (live, doomed) = counted.get_or_insert_with(|| (counts(mailbox), counts(pending)));
+                    let count = |of: &HashMap<EmailId, u32>| of.get(&id).copied().unwrap_or(0);
+                    (count(live), count(doomed))
                 }
             };
-            let elsewhere = state.foreign_entries(id).saturating_sub(here + 1);
+            let has_others = state.foreign_entries(id) > here + doomed;
             let is_kept_there = others.iter().any(|other| other.find(id).next().is_some());
             let gone = removal.messages.get(&id).copied().unwrap_or(0);
             if places <= here + gone {
                 // It has no octets of its own.
                 removal.entries.insert(uid);
-            } else if elsewhere <= gone || is_kept_there {
+            } else if !has_others || is_kept_there {
                 *removal.messages.entry(id).or_default() += 1;
                 let place = map.find(id).nth(gone as usize).and_then(|n| map.place(n));
                 removal.octets += place.map_or(0, |place| place.next - place.start);

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 use index::{Mailbox, Row, State, Ticket, Transaction};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result, UidSet};
-use platform::{File, parent_of};
+use platform::{File, OpenMode, parent_of};
 
 use self::arrivals::Arrival;
 use self::deltas::{Delta, Deltas};
@@ -100,6 +100,9 @@ impl MboxAccount {
         let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
         let is_trusted = self.recover(file_box, &path)?;
         let map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
+        let now = self.env.clock.now();
+        let is_fresh = map.as_ref().is_some_and(|map| map.facts().identity.is_fresh(now));
+        file_box.is_fresh.store(is_fresh, Ordering::Relaxed);
         file_box.set_map(map.map(Arc::new));
         (turn.is_open, turn.is_unsettled) = (true, !is_trusted);
         Ok(())
@@ -153,7 +156,12 @@ impl MboxAccount {
             let settled = grown.unwrap_or(0) + ended.settled.map_or(0, |settled| settled.messages);
             let tail = tail_digest(&**file, identity.len)?;
             file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
+            let is_noted = reading.has_deltas;
             reading.finish(identity, tail, settled)?;
+            if is_noted || turn.is_unsettled {
+                // What the log was told is not to be seen as news again.
+                self.make_map_durable(file_box)?;
+            }
             if mem::take(&mut turn.is_unsettled) {
                 // Whatever the fields say is remembered now.
                 Unsettled::of(&self.env.disk, &self.files_dir(), file_box.id).settle()?;
@@ -161,6 +169,18 @@ impl MboxAccount {
             return Ok(());
         }
         Err(Error::new(ErrorKind::InUse, "somebody changes the mailbox file again and again without a lock"))
+    }
+
+    /// Sees to it that no older map is found after a power cut: one that did not know what the fields say now.
+    pub(super) fn make_map_durable(&self, file_box: &FileBox) -> Result<()> {
+        let (disk, path) = (&self.env.disk, self.map_path(file_box.id));
+        if let Some(map) = file_box.map().filter(|map| map.changes() > 0) {
+            let mut map = Map::clone(&map);
+            map.save(disk, &path)?;
+            file_box.set_map(Some(Arc::new(map)));
+        }
+        disk.open(&path, OpenMode::ReadWrite)?.sync_data()?;
+        Ok(disk.sync_dir(parent_of(&path))?)
     }
 
     /// The digest of a message as its file would have it.
@@ -219,6 +239,7 @@ struct Reading<'a> {
     waiting: Vec<(Place, bool)>,
     arrivals: Vec<Arrival>,
     deltas: Vec<Delta>,
+    has_deltas: bool,
     base: Option<ImapBase>,
     /// Up to where the file shows what the log says.
     written: ModSeq,
@@ -291,6 +312,7 @@ impl<'a> Reading<'a> {
             waiting: Vec::new(),
             arrivals: Vec::new(),
             deltas: Vec::new(),
+            has_deltas: false,
             base: None,
             ticket: None,
         })
@@ -388,6 +410,7 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         let id = self.file_box.id;
+        self.has_deltas |= !self.deltas.is_empty();
         let deltas = Deltas::new(mem::take(&mut self.deltas), self.written);
         let mut written = self.written;
         let ((), ticket) = self.account.log.transact(|transaction| {
