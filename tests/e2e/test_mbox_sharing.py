@@ -153,7 +153,8 @@ class Sharing(SharedCase):
         def attempt():
             status, data = command()
             if status == "NO":
-                self.assertIn(b"INUSE", data[-1])
+                # RFC 5530: another program has the file; RFC 2180 §4.2: what was meant is gone, which is told by then.
+                self.assertRegex(data[-1], rb"^\[(INUSE|EXPUNGEISSUED)\]")
                 return None
             self.assertEqual(status, "OK", data)
             return True

@@ -15,6 +15,7 @@ use std::sync::{Arc, PoisonError};
 
 use index::{Mailbox, Row, State};
 use model::{EmailId, ErrorKind, MailboxId, ModSeq, Result, UidSet};
+use platform::{File, Metadata, Timestamp};
 
 use platform::parent_of;
 
@@ -272,7 +273,9 @@ impl MboxAccount {
                 append: &mut std::iter::empty(),
                 placed: &mut |place| builder.push(&place),
             };
+            let before = lock.file().metadata()?;
             let done = write::write_back(target, &self.settings(), job)?;
+            show_change(&**lock.file(), &before)?;
             let settled = builder.len().saturating_sub(1);
             let map = builder.finish(&self.facts(file_box, lock, settled, written)?)?;
             file_box.set_map(Some(Arc::new(map)));
@@ -330,6 +333,17 @@ impl MboxAccount {
         let Some(hidden) = MboxAccount::pending_of(&self.state(), id).map(|hidden| hidden.id()) else { return Ok(()) };
         self.log.commit(|transaction| transaction.expunge(hidden, &removal.entries).map(drop))
     }
+}
+
+/// Lets the other programs see that the file has changed: Dovecot and mutt go by its length and by the second of its last change, and would
+/// miss what is written in place within the second of their last look.
+fn show_change(file: &dyn File, before: &Metadata) -> Result<()> {
+    let now = file.metadata()?;
+    if now.len == before.len && now.modified.seconds <= before.modified.seconds {
+        let next = before.modified.seconds.saturating_add(1);
+        file.set_modified(Timestamp { seconds: next, ..now.modified })?;
+    }
+    Ok(())
 }
 
 /// What leaves a file.
