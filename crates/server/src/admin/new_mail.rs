@@ -113,7 +113,7 @@ mod tests {
     use platform::real::RealDisk;
 
     fn resolve(wish: NewMail, defaults: &NewMailDefaults) -> Result<AccountFormat> {
-        defaults.resolve(&AccountName::new("ann").unwrap(), wish, &RealDisk::default())
+        defaults.resolve(&AccountName::new("ann").unwrap(), wish, &RealDisk)
     }
 
     fn mbox(inbox: &Path, root: &Path) -> NewMail {
