@@ -63,6 +63,16 @@ def add_user(data, user=USER, password=PASSWORD):
     tool(data, "user", "add", user, "--password-stdin", stdin=password.encode() + b"\n")
 
 
+def add_mbox_user(data, folder, user=USER, password=PASSWORD):
+    """A user whose mail is in mbox files below `folder`; gives the file of INBOX and the directory of the others."""
+    place = pathlib.Path(folder) / user
+    place.mkdir(parents=True, exist_ok=True)
+    inbox, root = place / "inbox", place / "mail"
+    tool(data, "user", "add", user, "--password-stdin", "--format", "mbox", "--inbox", inbox, "--mail-root", root,
+         stdin=password.encode() + b"\n")
+    return inbox, root
+
+
 class Server:
     """A `mailyard serve` process."""
 
@@ -196,7 +206,11 @@ def fetch(imap, numbers, items, uid=False):
     status, data = imap.uid("FETCH", numbers, items) if uid else imap.fetch(numbers, items)
     if status != "OK":
         raise AssertionError(f"FETCH {numbers} {items}: {status} {data}")
-    return dict(parse_fetch(data))
+    found = {}
+    for number, values in parse_fetch(data):
+        # What others change meanwhile comes as further answers, with the flags only.
+        found.setdefault(number, {}).update(values)
+    return found
 
 
 def parse_fetch(data):

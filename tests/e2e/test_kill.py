@@ -220,8 +220,14 @@ def differences(wanted, found):
 
 
 class Kill(Case):
-    def test_sigkill(self):
+    kills = KILLS
+
+    def add_user(self):
+        """The account whose server dies."""
         add_user(self.data)
+
+    def test_sigkill(self):
+        self.add_user()
         server = Server(self.data)
         self.addCleanup(server.kill)
         clients = [Client(number) for number in range(CLIENTS)]
@@ -233,7 +239,7 @@ class Kill(Case):
         imap.logout()
         happened = 0
         moments = random.Random(SEED)
-        for _ in range(KILLS):
+        for _ in range(self.kills):
             threads = [threading.Thread(target=client.work, args=(server,)) for client in clients]
             for thread in threads:
                 thread.start()
@@ -253,9 +259,9 @@ class Kill(Case):
         server.stop()
         support.tool(self.data, "check")
         total = sum((client.counts for client in clients), collections.Counter())
-        print(f"seed {SEED}: {KILLS} kills, {sum(total.values())} acknowledged commands: {dict(total)}; "
+        print(f"seed {SEED}: {self.kills} kills, {sum(total.values())} acknowledged commands: {dict(total)}; "
               f"{happened} commands under way had happened")
-        self.assertGreater(sum(total.values()), KILLS * 5, "too few commands to have tested anything")
+        self.assertGreater(sum(total.values()), self.kills * 5, "too few commands to have tested anything")
 
 
 if __name__ == "__main__":

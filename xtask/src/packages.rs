@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program that the tests call, and the Debian package that has it.
-const NEEDED: [(&str, &str); 10] = [
+const NEEDED: [(&str, &str); 11] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
@@ -17,6 +17,7 @@ const NEEDED: [(&str, &str); 10] = [
     ("openssl", "openssl"),
     ("chromium", "chromium"),
     ("lockfile", "procmail"),
+    ("setpriv", "util-linux"),
     ("dotlockfile", "liblockfile-bin"),
     ("lockfile-create", "lockfile-progs"),
     ("dovecot", "dovecot-imapd"),

@@ -8,7 +8,7 @@ pub mod peers;
 mod remote;
 mod tree;
 
-pub use mailyard::{Mailyard, free_port};
+pub use mailyard::{Form, Mailyard, free_port};
 pub use remote::Remote;
 
 use crate::error::{Error, Result};

@@ -15,7 +15,10 @@
 //! - a process is known by id and start time, so an id that is used again is another process;
 //! - nothing counts twice: an ended process counts by itself only when no parent took over its counters.
 
+mod anonymous;
 mod process;
+
+pub use anonymous::Watch;
 
 use crate::error::{Error, Result};
 use crate::results::{Better, Key, Recorder, Unit, Verdict};

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::limits::{self, Prefill, Replay};
 use crate::mbox;
 use crate::random::Random;
-use crate::server::{Local, Mailyard};
+use crate::server::{Form, Local, Mailyard};
 use crate::wire::{Address, Answer, Connection};
 use crate::workload::report::{Goal, Report, Row, Samples, Unit};
 use std::fs::File;
@@ -77,7 +77,7 @@ pub fn run(plan: &Plan) -> Result<Report> {
     let written = corpus::make(&plan.from, *size, plan.seed, &mbox)?;
     let mut targets = Vec::new();
     if let Some(program) = &plan.mailyard {
-        let mailyard = Mailyard::create(program, &plan.work)?;
+        let mailyard = Mailyard::create(program, &plan.work, Form::Native)?;
         let address = mailyard.address.clone();
         targets.push(Target::new("mailyard", address, Some(mailyard)));
     }

@@ -5,20 +5,23 @@
 //! * SEARCH answers what a naive reading of the keys answers.
 //! * A client that does not read makes the session hold no more than a bounded piece, however large the message.
 //!
-//! Every mailbox is asked twice: as it was appended, and after the log was sealed into segments.
+//! Every mailbox is one of three: as it was appended; after the log was sealed into segments; an mbox file that others wrote.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
+
+mod formats;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use formats::{Format, as_served};
 use mailyard_sessions::imap::{Context, ImapSession, PlainTextLogin, Settings};
 use mailyard_sessions::{Authenticator, Connection, Now, Output, Refusal, ScramCredentials, Step};
-use model::{AccountName, DateTime, MailboxName, SystemFlag};
+use model::{AccountName, MailboxName, SystemFlag};
 use platform::sim::SimEnv;
 use proptest::prelude::*;
-use store::{FlagNames, NewMessage, Options, Store};
+use store::{FlagNames, Options, Store};
 
 const NOW: Now = Now { monotonic: Duration::ZERO, unix_seconds: 1_000_000_000 };
 
@@ -54,28 +57,42 @@ impl Mail {
 }
 
 /// A store with one mailbox.
-fn filled(mails: &[Mail], sealed: bool) -> Arc<Store> {
+fn filled(mails: &[Mail], kept: Kept) -> Arc<Store> {
     let sim = SimEnv::new(1);
     let mut options = Options::default();
-    if sealed {
+    if kept == Kept::Sealed {
         options.log.tail_bytes_max = 1;
     }
+    let format = if kept == Kept::File { Format::Delivered } else { Format::Native };
     let store = Store::open(sim.env(), PathBuf::from("/store"), options).unwrap();
     let name = AccountName::new("ann").unwrap();
-    store.create_account(&name).unwrap();
+    format.create(&store, &name);
     let account = store.account(&name).unwrap();
-    let inbox = account.mailbox(&MailboxName::new("INBOX").unwrap()).unwrap();
     for mail in mails {
-        let mut writer = account.message_writer().unwrap();
-        writer.write(&mail.octets).unwrap();
         let mut flags = FlagNames::default();
         flags.system.extend(mail.seen.then_some(SystemFlag::Seen));
         flags.system.extend(mail.flagged.then_some(SystemFlag::Flagged));
-        let internal_date = Some(DateTime::utc(mail.unix_seconds));
-        account.append(inbox, vec![NewMessage { message: writer.finish().unwrap(), flags, internal_date }]).unwrap();
+        format.put(&store, &account, &MailboxName::inbox(), &mail.octets, flags, Some(mail.unix_seconds)).unwrap();
     }
-    while sealed && store.maintain().unwrap() {}
+    while kept == Kept::Sealed && store.maintain().unwrap() {}
     store
+}
+
+/// Where the messages are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// In the tail of the log.
+    Tail,
+    /// In its segments.
+    Sealed,
+    /// In an mbox file.
+    File,
+}
+
+const ALL_KEPT: [Kept; 3] = [Kept::Tail, Kept::Sealed, Kept::File];
+
+fn kept() -> impl Strategy<Value = Kept> {
+    prop::sample::select(ALL_KEPT.to_vec())
 }
 
 /// A session that has the mailbox selected.
@@ -85,8 +102,8 @@ struct Client {
 }
 
 impl Client {
-    fn new(mails: &[Mail], sealed: bool) -> Self {
-        Client::of(filled(mails, sealed))
+    fn new(mails: &[Mail], kept: Kept) -> Self {
+        Client::of(filled(mails, kept))
     }
 
     fn of(store: Arc<Store>) -> Self {
@@ -196,8 +213,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn windows_put_together_are_the_section(octets in message(), window in 1u64..90, sealed: bool) {
-        let mut client = Client::new(&[Mail::new(octets.clone())], sealed);
+    fn windows_put_together_are_the_section(octets in message(), window in 1u64..90, kept in kept()) {
+        let mut client = Client::new(&[Mail::new(octets.clone())], kept);
+        let octets = if kept == Kept::File { as_served(&octets) } else { octets };
         prop_assert_eq!(client.section("BODY[]", window).unwrap(), &octets[..]);
         let header = client.section("BODY[HEADER]", window).unwrap();
         let text = client.section("BODY[TEXT]", window).unwrap();
@@ -217,8 +235,8 @@ proptest! {
     }
 
     #[test]
-    fn the_parts_stand_in_the_text_in_order(octets in message(), sealed: bool) {
-        let mut client = Client::new(&[Mail::new(octets.clone())], sealed);
+    fn the_parts_stand_in_the_text_in_order(octets in message(), kept in kept()) {
+        let mut client = Client::new(&[Mail::new(octets.clone())], kept);
         if !octets.windows(10).any(|window| window == b"multipart/") || client.literal("BODY[2]").is_none() {
             return Ok(());
         }
@@ -237,10 +255,10 @@ proptest! {
     fn search_answers_what_a_naive_reading_answers(
         mails in prop::collection::vec(searched_mail(), 0..12),
         keys in prop::collection::vec(key(), 1..4),
-        sealed: bool,
+        kept in kept(),
     ) {
         let messages: Vec<Mail> = mails.iter().map(Searched::mail).collect();
-        let mut client = Client::new(&messages, sealed);
+        let mut client = Client::new(&messages, kept);
         for key in keys {
             let found: String = (1..=mails.len())
                 .filter(|seq| key.matches(*seq, &mails[*seq - 1]))
@@ -383,25 +401,24 @@ impl Key {
 fn a_client_that_does_not_read_costs_a_bounded_piece() {
     let line = "A line of a very large message that nobody takes.\r\n";
     let large = format!("Subject: large\r\n\r\n{}", line.repeat(60_000)).into_bytes();
-    for (item, sealed) in
-        [("BODY.PEEK[]", false), ("BODY.PEEK[]", true), ("BINARY.PEEK[1]", true), ("BODY.PEEK[1]", false)]
-    {
-        let mut client = Client::new(&[Mail::new(large.clone()), Mail::new(large.clone())], sealed);
+    let items = ["BODY.PEEK[]", "BINARY.PEEK[1]", "BODY.PEEK[1]"];
+    for (item, kept) in items.iter().flat_map(|item| ALL_KEPT.map(|kept| (item, kept))) {
+        let mut client = Client::new(&[Mail::new(large.clone()), Mail::new(large.clone())], kept);
         let command = format!("a FETCH 1:2 (UID {item} FLAGS)\r\n");
         assert_eq!(client.session.receive(command.as_bytes()), command.len());
         for _ in 0..100 {
             client.session.step(NOW, &mut client.out);
         }
         let held = client.out.pending().len();
-        assert!(held <= 256 * 1024, "{item}: {held}");
+        assert!(held <= 256 * 1024, "{item} {kept:?}: {held}");
     }
 }
 
 #[test]
 fn what_is_expunged_while_it_is_fetched_is_sent_to_its_end() {
     let large = format!("Subject: large\r\n\r\n{}", "A line of a message.\r\n".repeat(40_000)).into_bytes();
-    for sealed in [false, true] {
-        let store = filled(&[Mail::new(large.clone()), Mail::new(large.clone())], sealed);
+    for kept in ALL_KEPT {
+        let store = filled(&[Mail::new(large.clone()), Mail::new(large.clone())], kept);
         let (mut reading, mut other) = (Client::of(Arc::clone(&store)), Client::of(Arc::clone(&store)));
         let command = b"a FETCH 1:2 (UID BODY[])\r\n";
         assert_eq!(reading.session.receive(command), command.len());
@@ -419,10 +436,6 @@ fn what_is_expunged_while_it_is_fetched_is_sent_to_its_end() {
         }
         // RFC 9051 §7.5.1: no EXPUNGE while FETCH is answered.
         expected.extend_from_slice(b"a OK Fetched\r\n* 2 EXPUNGE\r\n* 1 EXPUNGE\r\nb OK Nothing done\r\n");
-        assert!(
-            said == expected,
-            "sealed {sealed}: {}",
-            String::from_utf8_lossy(&said[said.len().saturating_sub(300)..])
-        );
+        assert!(said == expected, "{kept:?}: {}", String::from_utf8_lossy(&said[said.len().saturating_sub(300)..]));
     }
 }

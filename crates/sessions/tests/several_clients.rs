@@ -3,11 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod formats;
 mod support;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use formats::Format;
 use mailyard_sessions::imap::{Context, ImapSession, Settings};
 use mailyard_sessions::{Output, Step};
 use platform::Prng;
@@ -216,9 +218,9 @@ fn act(clients: &mut [Client], prng: &mut Prng) {
     }
 }
 
-fn play(seed: u64) {
+fn play(seed: u64, format: Format) {
     let mut prng = Prng::new(seed);
-    let context = support::context(seed, Settings::default());
+    let context = support::context_with(seed, Settings::default(), "ann", |store, name| format.create(store, name));
     let mut clients: Vec<Client> =
         ["", "IMAP4rev2", "QRESYNC", "CONDSTORE"].iter().map(|enable| Client::new(&context, enable)).collect();
     for _ in 0..60 {
@@ -255,13 +257,22 @@ fn play(seed: u64) {
     assert!(last.windows(2).all(|pair| pair[0] == pair[1]), "the clients end with different messages: {last:?}");
 }
 
-#[test]
-fn each_knows_what_the_server_believes_that_it_knows() {
-    let seeds = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).map_or(0..300, |seed| seed..seed + 1);
+fn play_seeds(all: std::ops::Range<u64>, format: Format) {
+    let seeds = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).map_or(all, |seed| seed..seed + 1);
     for seed in seeds {
-        if let Err(panic) = std::panic::catch_unwind(|| play(seed)) {
+        if let Err(panic) = std::panic::catch_unwind(|| play(seed, format)) {
             eprintln!("SEED={seed}");
             std::panic::resume_unwind(panic);
         }
     }
+}
+
+#[test]
+fn each_knows_what_the_server_believes_that_it_knows() {
+    play_seeds(0..300, Format::Native);
+}
+
+#[test]
+fn on_mbox_files() {
+    play_seeds(0..100, Format::Mbox);
 }

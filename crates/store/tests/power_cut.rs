@@ -8,14 +8,18 @@
 
 extern crate mailyard_store as store;
 
+mod history;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use model::{AccountName, ErrorKind, MailboxName, NumSet, Result, SystemFlag, UidSet};
+use model::{AccountName, MailboxName, NumSet, Result, UidSet};
 use platform::Prng;
 use platform::sim::SimEnv;
-use store::{Account, FlagNames, NewMessage, Options, Store, StoreFlags, StoreMode, View};
+
+use history::{Session, flag_names, is_machine_error, look, random_flags, schedule};
+use store::{Account, NewMessage, Options, Store, StoreFlags, StoreMode};
 
 const HISTORIES: u64 = 6000;
 const OPERATIONS: u64 = 40;
@@ -54,22 +58,6 @@ enum Operation {
 
 fn name(text: &str) -> MailboxName {
     MailboxName::new(text).unwrap()
-}
-
-fn random_flags(random: &mut Prng) -> BTreeSet<String> {
-    let all = ["\\Seen", "\\Deleted", "\\Flagged", "work", "$Junk"];
-    all.into_iter().filter(|_| random.below(3) == 0).map(str::to_owned).collect()
-}
-
-fn flag_names(flags: &BTreeSet<String>) -> FlagNames {
-    let mut names = FlagNames::default();
-    for flag in flags {
-        match SystemFlag::parse(flag) {
-            Some(flag) => names.system.push(flag),
-            None => names.keywords.push(model::Keyword::new(flag).unwrap()),
-        }
-    }
-    names
 }
 
 fn random_uids(random: &mut Prng) -> UidSet {
@@ -274,39 +262,6 @@ fn perform(store: &Store, account: &Account, sim: &SimEnv, operation: &Operation
     }
 }
 
-/// A view, and what its client knows from what it was told: UIDs and flags by sequence number.
-struct Session {
-    view: View,
-    known: Vec<(u32, model::Flags)>,
-}
-
-impl Session {
-    fn new(view: View) -> Self {
-        let known = view.all_rows().map(|entry| (entry.uid.get(), entry.flags)).collect();
-        Session { view, known }
-    }
-
-    fn check(&self) {
-        assert!(self.view.all_rows().map(|entry| (entry.uid.get(), entry.flags)).eq(self.known.iter().copied()));
-    }
-
-    fn advance(&mut self, expunges: bool) {
-        let changes = self.view.advance(expunges);
-        for seq in changes.expunged_seqs.iter().rev() {
-            assert!(changes.expunged_uids.contains(self.known.remove(seq as usize - 1).0));
-        }
-        for (uid, flags) in &mut self.known {
-            if changes.flags_changed.contains(*uid) {
-                *flags = self.view.entry_of(model::Uid::new(*uid).unwrap()).unwrap().flags;
-            }
-        }
-        let new = self.view.rows(self.known.len() as u32 + 1..=u32::MAX);
-        assert_eq!(new.len() as u32, changes.added);
-        self.known.extend(new.map(|entry| (entry.uid.get(), entry.flags)));
-        self.check();
-    }
-}
-
 fn options() -> Options {
     let mut options = Options::default();
     options.log.tail_bytes_max = 2000;
@@ -382,20 +337,6 @@ fn history(seed: u64) {
     }
 }
 
-/// Chooses what will go wrong next.
-fn schedule(sim: &SimEnv, random: &mut Prng) {
-    match random.below(8) {
-        0..=3 => sim.disk.crash_at(1 + random.below(40)),
-        4..=5 => sim.disk.fail_at(1 + random.below(40)),
-        6 => sim.disk.set_capacity(Some(sim.disk.used_bytes() + random.below(20_000))),
-        _ => {}
-    }
-}
-
-fn is_machine_error(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Io | ErrorKind::ReadOnlyAfterFailure | ErrorKind::DiskFull)
-}
-
 /// A UIDVALIDITY stays with its mailbox, and a new one is greater than all before it.
 fn remember_uid_validities(account: &Account, known: &mut BTreeMap<model::MailboxId, u32>, seed: u64) {
     for info in account.mailboxes() {
@@ -413,25 +354,6 @@ fn remember_uid_validities(account: &Account, known: &mut BTreeMap<model::Mailbo
 /// Parents and children are made in one transaction and seen in the order of their names.
 fn known_at_once(greatest: u32, value: u32) -> bool {
     greatest.abs_diff(value) <= NAMES.len() as u32
-}
-
-/// What sessions do between the changes.
-fn look(account: &Account, sessions: &mut Vec<Session>, random: &mut Prng) {
-    for session in sessions.iter_mut() {
-        session.check();
-        if random.below(3) == 0 {
-            session.advance(random.below(2) == 0);
-        }
-    }
-    if random.below(4) == 0 {
-        let mailboxes = account.mailboxes();
-        if let Some(id) = mailboxes.get(random.index(mailboxes.len())).and_then(|info| info.id) {
-            sessions.push(Session::new(account.view(id, random.below(2) == 0).unwrap()));
-        }
-    }
-    if sessions.len() > 4 {
-        sessions.remove(0);
-    }
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub fn measure(name: &str) -> String {
         "cpu_user" => "Processor time, user",
         "cpu_system" => "Processor time, system",
         "peak_memory" => "Peak memory",
+        "peak_anonymous" => "Peak memory that is no mapped file",
         "p50" => "Latency, median",
         "p99" => "Latency, 99th percentile",
         other => return other.replace('_', " "),

@@ -27,9 +27,21 @@ const USER: &str = "bench";
 /// Of all accounts of servers that are started for a run.
 pub const PASSWORD: &str = "bench-password";
 
+/// Where the messages of its accounts live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// In its own store.
+    Native,
+    /// In mbox files.
+    Mbox,
+}
+
 /// A server process and its data.
 pub struct Mailyard {
     program: PathBuf,
+    form: Form,
+    /// The mbox files, where there are some: a folder for each account.
+    mail: PathBuf,
     data: PathBuf,
     log: PathBuf,
     config: PathBuf,
@@ -41,9 +53,11 @@ pub struct Mailyard {
 
 impl Mailyard {
     /// Makes a data directory with one account; starts nothing yet.
-    pub fn create(program: &Path, work: &Path) -> Result<Mailyard> {
+    pub fn create(program: &Path, work: &Path, form: Form) -> Result<Mailyard> {
         let data = work.join("data");
         std::fs::create_dir_all(&data).doing(data.display())?;
+        // As the system names files that are open: a server that lets go of one is waited for.
+        let work = work.canonicalize().doing(work.display())?;
         let address = Address {
             host: "127.0.0.1".into(),
             port: free_port()?,
@@ -53,6 +67,8 @@ impl Mailyard {
         };
         let server = Mailyard {
             program: program.to_path_buf(),
+            form,
+            mail: work.join("mail"),
             data,
             log: work.join("server.log"),
             config: work.join("mailyard.toml"),
@@ -63,10 +79,20 @@ impl Mailyard {
         // A benchmark is one user with very many connections.
         let limits = format!("[limits]\nconnections_per_user_max = {CONNECTIONS_MAX}\n");
         std::fs::write(&server.config, limits).doing(server.config.display())?;
-        let mut add = server.tool("user");
-        add.args(["add", USER, "--password-stdin"]);
-        server.run(add, format!("{PASSWORD}\n").as_bytes())?;
+        server.add_user(USER)?;
         Ok(server)
+    }
+
+    fn add_user(&self, user: &str) -> Result<()> {
+        let mut add = self.tool("user");
+        add.args(["add", user, "--password-stdin"]);
+        if self.form == Form::Mbox {
+            let folder = self.mail.join(user);
+            std::fs::create_dir_all(&folder).doing(folder.display())?;
+            add.args(["--format", "mbox", "--inbox"]).arg(folder.join("INBOX"));
+            add.arg("--mail-root").arg(folder.join("mbox"));
+        }
+        self.run(add, format!("{PASSWORD}\n").as_bytes())
     }
 
     /// Imports an mbox file into a mailbox; the server must not run. Gives the time it took.
@@ -147,9 +173,15 @@ impl Server for Mailyard {
             output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string()).unwrap_or_default();
         let config = std::fs::read_to_string(&self.config).unwrap_or_default();
         ServerInfo {
-            name: "mailyard-native".into(),
+            name: match self.form {
+                Form::Native => "mailyard-native".into(),
+                Form::Mbox => "mailyard-mbox".into(),
+            },
             version,
-            format: "native".into(),
+            format: match self.form {
+                Form::Native => "native".into(),
+                Form::Mbox => "mbox".into(),
+            },
             durability: "every change is synced (fdatasync of the log, one for all that wait) before OK".into(),
             settings: config.lines().map(str::to_string).collect(),
         }
@@ -157,9 +189,7 @@ impl Server for Mailyard {
 
     fn accounts(&mut self, count: usize) -> Result<Vec<Address>> {
         for number in self.accounts..count {
-            let mut add = self.tool("user");
-            add.args(["add", &user(number), "--password-stdin"]);
-            self.run(add, format!("{PASSWORD}\n").as_bytes())?;
+            self.add_user(&user(number))?;
         }
         self.accounts = self.accounts.max(count);
         let account = |number| Address { user: user(number), ..self.address.clone() };
@@ -227,14 +257,25 @@ impl Local for Mailyard {
     }
 
     fn storage(&self, account: &Address) -> Vec<PathBuf> {
-        vec![self.data.join("accounts").join(&account.user)]
+        let mut storage = vec![self.data.join("accounts").join(&account.user)];
+        storage.extend((self.form == Form::Mbox).then(|| self.mail.join(&account.user)));
+        storage
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        vec![self.data.clone()]
+        let mut files = vec![self.data.clone()];
+        files.extend((self.form == Form::Mbox).then(|| self.mail.clone()));
+        files
+    }
+
+    fn mbox(&self, account: &Address, mailbox: &str) -> Option<PathBuf> {
+        (self.form == Form::Mbox).then(|| self.mail.join(&account.user).join("mbox").join(mailbox))
     }
 
     fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
+        if self.form == Form::Mbox {
+            return Ok(None);
+        }
         self.import_for(&account.user, mbox, mailbox)?;
         Ok(Some("mailyard import".into()))
     }

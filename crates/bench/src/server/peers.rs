@@ -18,7 +18,7 @@ mod uw;
 pub use package::Package;
 pub use unpack::unpack;
 
-use super::{Local, Mailyard, Server, tree};
+use super::{Form, Local, Mailyard, Server, tree};
 use crate::error::{Doing, Error, Result};
 use courier::Courier;
 use cyrus::Cyrus;
@@ -34,8 +34,25 @@ pub struct Peer {
     pub name: &'static str,
     /// What it is and where messages live.
     pub about: &'static str,
-    /// How it is run; `None` for Mailyard itself.
-    product: Option<fn() -> Box<dyn Product>>,
+    kind: Kind,
+}
+
+/// How a peer is run.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Mailyard itself, with one of its formats.
+    Mailyard(Form),
+    /// What is installed or unpacked.
+    Other(fn() -> Box<dyn Product>),
+}
+
+impl Peer {
+    fn product(&self) -> Option<Box<dyn Product>> {
+        match self.kind {
+            Kind::Mailyard(_) => None,
+            Kind::Other(product) => Some(product()),
+        }
+    }
 }
 
 /// Where peers find what they need.
@@ -49,33 +66,38 @@ pub struct Place {
 }
 
 /// Every peer that is known.
-pub const PEERS: [Peer; 9] = [
-    Peer { name: "mailyard-native", about: "Mailyard, its own store", product: None },
-    Peer { name: "dovecot-mbox", about: "Dovecot, one file a mailbox", product: Some(|| Box::new(Dovecot::Mbox)) },
+pub const PEERS: [Peer; 10] = [
+    Peer { name: "mailyard-native", about: "Mailyard, its own store", kind: Kind::Mailyard(Form::Native) },
+    Peer { name: "mailyard-mbox", about: "Mailyard, one file a mailbox", kind: Kind::Mailyard(Form::Mbox) },
+    Peer { name: "dovecot-mbox", about: "Dovecot, one file a mailbox", kind: Kind::Other(|| Box::new(Dovecot::Mbox)) },
     Peer {
         name: "dovecot-maildir",
         about: "Dovecot, one file a message",
-        product: Some(|| Box::new(Dovecot::Maildir)),
+        kind: Kind::Other(|| Box::new(Dovecot::Maildir)),
     },
     Peer {
         name: "dovecot-sdbox",
         about: "Dovecot, one file a message, flags in an index",
-        product: Some(|| Box::new(Dovecot::Sdbox)),
+        kind: Kind::Other(|| Box::new(Dovecot::Sdbox)),
     },
     Peer {
         name: "dovecot-mdbox",
         about: "Dovecot, files of many messages",
-        product: Some(|| Box::new(Dovecot::Mdbox)),
+        kind: Kind::Other(|| Box::new(Dovecot::Mdbox)),
     },
-    Peer { name: "cyrus", about: "Cyrus, one file a message, no full-text index", product: Some(|| Box::new(Cyrus)) },
-    Peer { name: "courier", about: "Courier, one file a message", product: Some(|| Box::new(Courier)) },
-    Peer { name: "mailutils", about: "GNU Mailutils, one file a mailbox", product: Some(|| Box::new(Mailutils)) },
-    Peer { name: "uw-imap", about: "UW-IMAP, one file a mailbox", product: Some(|| Box::new(Uw)) },
+    Peer {
+        name: "cyrus",
+        about: "Cyrus, one file a message, no full-text index",
+        kind: Kind::Other(|| Box::new(Cyrus)),
+    },
+    Peer { name: "courier", about: "Courier, one file a message", kind: Kind::Other(|| Box::new(Courier)) },
+    Peer { name: "mailutils", about: "GNU Mailutils, one file a mailbox", kind: Kind::Other(|| Box::new(Mailutils)) },
+    Peer { name: "uw-imap", about: "UW-IMAP, one file a mailbox", kind: Kind::Other(|| Box::new(Uw)) },
 ];
 
 /// The products that can be unpacked, each once.
 pub fn packages() -> Vec<&'static Package> {
-    let mut packages: Vec<&Package> = PEERS.iter().filter_map(|peer| Some(peer.product?().package())).collect();
+    let mut packages: Vec<&Package> = PEERS.iter().filter_map(|peer| Some(peer.product()?.package())).collect();
     packages.retain(|package| !package.debian.is_empty());
     packages.dedup_by_key(|package| package.name);
     packages
@@ -88,12 +110,14 @@ pub fn start(name: &str, place: &Place) -> Result<Box<dyn Server>> {
         return Err(Error::new(format!("no peer is called {name:?}; there are {}", names.join(", "))));
     };
     std::fs::create_dir_all(&place.work).doing(place.work.display())?;
-    let Some(product) = peer.product else {
-        let mut server = Mailyard::create(&place.mailyard, &place.work)?;
-        server.start()?;
-        return Ok(Box::new(server));
+    let product = match peer.kind {
+        Kind::Mailyard(form) => {
+            let mut server = Mailyard::create(&place.mailyard, &place.work, form)?;
+            server.start()?;
+            return Ok(Box::new(server));
+        }
+        Kind::Other(product) => product(),
     };
-    let product = product();
     let installed = product.package().find(&place.unpacked).doing(name)?;
     let mut server = Daemon::create(peer.name, product, &place.work, installed)?;
     server.start()?;
@@ -104,14 +128,14 @@ pub fn start(name: &str, place: &Place) -> Result<Box<dyn Server>> {
 impl Peer {
     /// Whether the peer could be started here: its version, or what is missing.
     pub fn installed(&self, mailyard: &Path, unpacked: &Path) -> std::result::Result<String, String> {
-        let Some(product) = self.product else {
+        let Some(product) = self.product() else {
             return if mailyard.is_file() {
                 Ok(mailyard.display().to_string())
             } else {
                 Err("the program `mailyard` is not beside this one: name it with --mailyard".into())
             };
         };
-        let found = product().package().find(unpacked).map_err(|error| error.to_string())?;
+        let found = product.package().find(unpacked).map_err(|error| error.to_string())?;
         tree::permitted().map_err(|error| error.to_string())?;
         Ok(match found.tree {
             Some(tree) => format!("{}, unpacked in {}", found.version, tree.display()),

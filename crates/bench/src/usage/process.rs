@@ -69,6 +69,11 @@ pub fn memory(id: u32) -> Result<Option<Memory>> {
     Ok(Some(Memory { resident: kilobytes(&status, "VmRSS:"), proportional }))
 }
 
+/// Resident pages of no file, in bytes; 0 when the process is gone or not ours to look at.
+pub fn anonymous(id: u32) -> u64 {
+    file(id, "status").ok().flatten().map_or(0, |status| kilobytes(&status, "RssAnon:"))
+}
+
 /// proc(5): times in stat are in units of sysconf(_SC_CLK_TCK).
 fn ticks(ticks: u64) -> Duration {
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64)

@@ -2,13 +2,14 @@
 
 use model::{AccountName, Error, ErrorKind, Result};
 use serde_json::{Value, json};
+use store::AccountFormat;
 
-use super::{Context, Password};
+use super::{Context, NewMail, Password};
 use crate::users::User;
 
 /// The account comes first: a user without an account could log in and see nothing; an account without a user only waits for the
 /// command to be repeated.
-pub fn add(context: &Context, name: &str, password: Password) -> Result<Value> {
+pub fn add(context: &Context, name: &str, password: Password, mail: NewMail) -> Result<Value> {
     let name = AccountName::new(name)?;
     if context.users.current().users.contains_key(&name) {
         return Err(Error::new(
@@ -16,13 +17,58 @@ pub fn add(context: &Context, name: &str, password: Password) -> Result<Value> {
             format!("the user {name} exists; `user passwd` changes the password"),
         ));
     }
-    let had_mail = match context.store.create_account(&name) {
-        Ok(()) => false,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => true,
-        Err(error) => return Err(error),
+    let (format, had_mail) = match existing_format(context, &name)? {
+        Some(format) => {
+            if mail != NewMail::default()
+                && context.new_mail.resolve(&name, mail, &*context.store.env().disk)? != format
+            {
+                let there = described(&format);
+                return Err(Error::new(
+                    ErrorKind::AlreadyExists,
+                    format!("there is mail of {name} already, and it lives elsewhere: {there}"),
+                ));
+            }
+            (format, true)
+        }
+        None => {
+            let format = context.new_mail.resolve(&name, mail, &*context.store.env().disk)?;
+            context.store.create_account_as(&name, &format)?;
+            (format, false)
+        }
     };
     put(context, &name, password)?;
-    Ok(json!({ "user": name.as_str(), "had_mail": had_mail }))
+    let mut result = json!({ "user": name.as_str(), "had_mail": had_mail });
+    add_format(&mut result, Some(&format));
+    Ok(result)
+}
+
+/// The format of an account that is there, perhaps from a user that was removed.
+fn existing_format(context: &Context, name: &AccountName) -> Result<Option<AccountFormat>> {
+    match context.store.account_format(name) {
+        Ok(format) => Ok(Some(format)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn described(format: &AccountFormat) -> String {
+    match format {
+        AccountFormat::Native => "native".to_owned(),
+        AccountFormat::Mbox { inbox, root } => format!("mbox, {}, {}", inbox.display(), root.display()),
+    }
+}
+
+fn add_format(row: &mut Value, format: Option<&AccountFormat>) {
+    let (name, inbox, root) = match format {
+        None => ("unknown", None, None),
+        Some(AccountFormat::Native) => ("native", None, None),
+        Some(AccountFormat::Mbox { inbox, root }) => ("mbox", Some(inbox), Some(root)),
+    };
+    if let Some(row) = row.as_object_mut() {
+        row.insert("format".to_owned(), json!(name));
+        row.insert("inbox".to_owned(), json!(inbox));
+        row.insert("mail_root".to_owned(), json!(root));
+    }
 }
 
 pub fn set_password(context: &Context, name: &str, password: Password) -> Result<Value> {
@@ -54,7 +100,13 @@ pub fn remove(context: &Context, name: &str, delete_mail: bool) -> Result<Value>
 
 pub fn list(context: &Context) -> Result<Value> {
     let current = context.users.current();
-    let users: Vec<Value> = current.users.keys().map(|name| json!({ "user": name.as_str() })).collect();
+    let mut users = Vec::new();
+    for name in current.users.keys() {
+        let mut row = json!({ "user": name.as_str() });
+        // One account that cannot be opened does not hide the others; `check` says what is wrong with it.
+        add_format(&mut row, context.store.account_format(name).ok().as_ref());
+        users.push(row);
+    }
     let unreadable: Vec<&String> = current.odd_lines.iter().map(|(_, wrong)| wrong).collect();
     Ok(json!({ "users": users, "unreadable_lines": unreadable }))
 }

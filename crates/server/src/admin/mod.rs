@@ -5,6 +5,7 @@
 
 mod accounts;
 mod care;
+mod new_mail;
 mod progress;
 mod request;
 mod transfer;
@@ -17,8 +18,9 @@ use store::{Account, Store};
 use crate::pull;
 use crate::users::Directory;
 
+pub use new_mail::NewMailDefaults;
 pub use progress::{Notice, Progress};
-pub use request::{Format, Password, Request};
+pub use request::{AccountForm, Format, NewMail, Password, Request};
 
 /// What a command works on.
 pub struct Context {
@@ -26,6 +28,8 @@ pub struct Context {
     pub store: Arc<Store>,
     /// The users.
     pub users: Arc<Directory>,
+    /// What the configuration says of the mail of new accounts.
+    pub new_mail: NewMailDefaults,
 }
 
 impl Context {
@@ -37,7 +41,7 @@ impl Context {
 /// Does what was asked; the result is the JSON that `--json` prints.
 pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> Result<serde_json::Value> {
     match request {
-        Request::UserAdd { user, password } => accounts::add(context, &user, password),
+        Request::UserAdd { user, password, mail } => accounts::add(context, &user, password, mail),
         Request::UserPasswd { user, password } => accounts::set_password(context, &user, password),
         Request::UserRemove { user, delete_mail } => accounts::remove(context, &user, delete_mail),
         Request::UserList => accounts::list(context),

@@ -18,6 +18,9 @@ pub enum Request {
         user: String,
         /// What is stored of its password.
         password: Password,
+        /// Where its mail is to live.
+        #[serde(default)]
+        mail: NewMail,
     },
     /// Gives a user another password.
     UserPasswd {
@@ -91,6 +94,28 @@ pub enum Request {
         /// One account only.
         user: Option<String>,
     },
+}
+
+/// Where the mail of a new account is to live. What is not said is what the configuration says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMail {
+    /// In what.
+    pub format: Option<AccountForm>,
+    /// The mbox file of INBOX.
+    pub inbox: Option<PathBuf>,
+    /// The directory of the other mailboxes' mbox files.
+    pub mail_root: Option<PathBuf>,
+}
+
+/// In what the messages of an account live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum AccountForm {
+    /// Mailyard's own store.
+    Native,
+    /// mbox files that other programs may use as well.
+    Mbox,
 }
 
 /// What `export` writes.

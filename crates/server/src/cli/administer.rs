@@ -12,7 +12,7 @@ use store::Store;
 use super::args::{Admin, Global, RemoteOptions, User};
 use super::bar::Bar;
 use super::{password, print};
-use crate::admin::{self, Password, Progress, Request};
+use crate::admin::{self, NewMail, Password, Progress, Request};
 use crate::config::Config;
 use crate::control;
 use crate::pull::Remote;
@@ -44,7 +44,7 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
     match Store::open(env.clone(), data.clone(), store_options(config)) {
         Ok(store) => {
             let users = Arc::new(Directory::open(env, data)?);
-            let context = admin::Context { store, users };
+            let context = admin::Context { store, users, new_mail: admin::NewMailDefaults::of(config) };
             match request {
                 Request::Import { .. } | Request::Pull { .. } => beside_maintenance(&context, request, bar),
                 _ => admin::run(&context, request, bar),
@@ -83,8 +83,10 @@ fn beside_maintenance(context: &admin::Context, request: Request, bar: &mut Bar)
 
 fn request(command: Admin) -> Result<Request> {
     Ok(match command {
-        Admin::User(User::Add { name, password_stdin }) => {
-            Request::UserAdd { user: name, password: Password::new(&password::ask(password_stdin)?) }
+        Admin::User(User::Add { name, password_stdin, mail }) => {
+            let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
+            let mail = NewMail { format: mail.format, inbox: path(mail.inbox)?, mail_root: path(mail.mail_root)? };
+            Request::UserAdd { user: name, password: Password::new(&password::ask(password_stdin)?), mail }
         }
         Admin::User(User::Passwd { name, password_stdin }) => {
             Request::UserPasswd { user: name, password: Password::new(&password::ask(password_stdin)?) }

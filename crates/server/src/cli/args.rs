@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::since::Since;
-use crate::admin::Format;
+use crate::admin::{AccountForm, Format};
 use crate::net::Protocol;
 
 /// A mail store with IMAP on top.
@@ -192,8 +192,10 @@ pub enum User {
         /// Read the password from standard input, one line
         #[arg(long)]
         password_stdin: bool,
+        #[command(flatten)]
+        mail: NewMail,
     },
-    /// List users and accounts
+    /// List users and accounts, and where their mail lives
     List,
     /// Remove a user; its mail stays unless told otherwise
     Remove {
@@ -211,6 +213,20 @@ pub enum User {
         #[arg(long)]
         password_stdin: bool,
     },
+}
+
+/// Where the mail of a new account lives.
+#[derive(Debug, clap::Args)]
+pub struct NewMail {
+    /// In Mailyard's own store, or in mbox files that other programs may use as well; without it as `format.default` says
+    #[arg(long, value_enum)]
+    pub format: Option<AccountForm>,
+    /// The mbox file that is the INBOX; without it as `mbox.inbox` says
+    #[arg(long, value_name = "FILE")]
+    pub inbox: Option<PathBuf>,
+    /// The directory for the mbox files of the other mailboxes; without it as `mbox.root` says
+    #[arg(long, value_name = "DIR")]
+    pub mail_root: Option<PathBuf>,
 }
 
 fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {

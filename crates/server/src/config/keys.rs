@@ -7,10 +7,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use sessions::pop3::UidlFormat;
+use store::format::mbox::lock::Method;
 use toml::de::DeValue;
 
-use sessions::pop3::UidlFormat;
-
+use super::mbox::{Locks, UserPath, WriteBackAt, WriteLocks};
 use super::setting::{Ranged, Setting, choice};
 
 choice! {
@@ -30,6 +31,16 @@ choice! {
         Text = "text",
         /// One JSON object a line.
         Json = "json",
+    }
+}
+
+choice! {
+    /// Where the messages of an account live.
+    MailFormat {
+        /// In Mailyard's own log.
+        Native = "native",
+        /// In mbox files, which other programs may use as well.
+        Mbox = "mbox",
     }
 }
 
@@ -240,6 +251,43 @@ config! {
         compression_level: u32 = 3, in 0..=19;
         /// An account that nobody has used for so long is closed, seconds. At start.
         account_idle_seconds: u64 = 300, in 1..=86_400;
+    }
+
+    /// Accounts that are made.
+    format: FormatSection {
+        /// Where the messages of an account live that `mailyard user add` makes without `--format`: in Mailyard's own store, or in mbox
+        /// files. Accounts that are there stay as they are. At start.
+        default: MailFormat = MailFormat::Native;
+    }
+
+    /// Accounts whose mail is in mbox files that other programs use as well (`docs/mbox.md`). At start.
+    mbox: MboxSection {
+        /// The file that is the INBOX of a new account, unless `mailyard user add` is told another; `%u` is the user's name. At start.
+        inbox: UserPath = UserPath("/var/mail/%u".to_owned());
+        /// The directory with the other mailboxes of a new account, unless `mailyard user add` is told another. At start.
+        root: UserPath = UserPath("/home/%u/mail".to_owned());
+        /// How a file is locked while it is read, in this order. At start.
+        read_locks: Locks = Locks(vec![Method::Fcntl]);
+        /// How a file is locked while it is written, in this order. It must be what the local delivery agent does: programs that lock in
+        /// different ways do not see each other. The default is Debian's (policy §11.6). At start.
+        write_locks: WriteLocks = WriteLocks(vec![Method::Fcntl, Method::Dotlock]);
+        /// How long a command waits for a file that another program has locked, seconds; then the client is answered NO [INUSE]. What needs
+        /// no file (STORE, EXPUNGE, APPEND) waits for none. At start.
+        lock_seconds_max: u32 = 2, in 0..=600;
+        /// When a dotlock of a program that nothing is known of counts as left behind: so long after it and the mbox were last changed,
+        /// seconds. One whose process is known to live on this machine never does. At start.
+        dotlock_stale_seconds: u32 = 120, in 10..=86_400;
+        /// When UIDs, flags and keywords are written into the files, for other programs to see: when a client says CHECK, closes the
+        /// mailbox, logs out, or when nothing has changed for `idle_seconds`. "never": only Mailyard knows them. They are durable before
+        /// the client reads OK in any case; new and expunged messages are always written. At start.
+        write_back: WriteBackAt = WriteBackAt::ALL;
+        /// How long a mailbox has to rest before "idle" in `write_back`, seconds. At start.
+        idle_seconds: u32 = 30, in 1..=86_400;
+        /// Blanks that are left behind the fields of a message when they are written for the first time, octets: later flags and
+        /// keywords then find room in place, and no byte of another message has to move. At start.
+        padding_bytes: u32 = 32, in 0..=1000;
+        /// Threads that read one file when it is opened for the first time. At start.
+        scan_jobs: u32 = 1, in 1..=64;
     }
 
     /// The log, on standard error.

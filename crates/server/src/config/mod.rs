@@ -4,10 +4,11 @@
 //! configuration; `mailyard config --defaults`, `docs/configuration.md` and what the parser accepts come from the same declaration.
 
 mod keys;
+mod mbox;
 mod parse;
 mod setting;
 mod write;
 
-pub use keys::{Config, LogFormat, LogSection, PlainTextLogin, TlsSection};
+pub use keys::{Config, FormatSection, LogFormat, LogSection, MailFormat, MboxSection, PlainTextLogin, TlsSection};
 pub use parse::load;
 pub use write::{reference, sample};

@@ -138,6 +138,38 @@ impl Setting for Vec<SocketAddr> {
     }
 }
 
+/// A list of values that stand for themselves, each at most once: `["dotlock", "fcntl"]`.
+///
+/// `names` are all that there are; the error names them.
+pub(super) fn names_from_toml<T: Copy + PartialEq>(
+    value: &DeValue<'_>,
+    kind: &str,
+    names: &[(&'static str, T)],
+) -> Result<Vec<T>, String> {
+    let array = value.as_array().ok_or_else(|| format!("expected {kind}, found {}", value.type_str()))?;
+    let mut values = Vec::with_capacity(array.len());
+    for item in array.iter() {
+        let text = item.get_ref().as_str().ok_or_else(|| format!("expected {kind}"))?;
+        let Some((_, value)) = names.iter().find(|(name, _)| *name == text) else {
+            return Err(format!("{text:?} is none of {}", quoted(names.iter().map(|(name, _)| *name))));
+        };
+        if values.contains(value) {
+            return Err(format!("{text:?} stands there twice"));
+        }
+        values.push(*value);
+    }
+    Ok(values)
+}
+
+/// A list of names as TOML.
+pub(super) fn names_to_toml<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    format!("[{}]", quoted(names))
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
 /// Declares a closed choice: an enum whose values are written as strings.
 macro_rules! choice {
     ($(#[doc = $doc:literal])* $name:ident { $( $(#[doc = $variant_doc:literal])* $variant:ident = $text:literal, )* }) => {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use model::{Error, ErrorKind, Result};
 use platform::Env;
 use store::Store;
+use store::format::mbox::lock::LockPolicy;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::maintenance::Maintenance;
@@ -62,7 +63,8 @@ pub fn run(
     let steps = Arc::new(net::Steps::new(net::workers()));
     store.hand_over_to(net::start_writers(&steps)?);
     let users = Arc::new(Directory::open(env.clone(), &data)?);
-    let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users) });
+    let new_mail = admin::NewMailDefaults::of(&setup.config);
+    let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users), new_mail });
     prepare(&context)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(net::workers()).enable_all().build()?;
     let server = Server::new(env, store, &users, steps, setup.config.clone())?;
@@ -81,7 +83,29 @@ pub fn store_options(config: &Config) -> store::Options {
         message_bytes_max: config.store.message_bytes_max,
         account_idle_seconds: config.store.account_idle_seconds,
         log,
+        mbox: mbox_options(&config.mbox),
         ..store::Options::default()
+    }
+}
+
+fn mbox_options(config: &config::MboxSection) -> store::MboxOptions {
+    let moments = config.write_back;
+    store::MboxOptions {
+        locks: LockPolicy {
+            read: config.read_locks.0.clone(),
+            write: config.write_locks.0.clone(),
+            wait_max: Duration::from_secs(config.lock_seconds_max.into()),
+            dotlock_stale_after: Duration::from_secs(config.dotlock_stale_seconds.into()),
+        },
+        write_back: store::WriteBack {
+            check: moments.check,
+            close: moments.close,
+            logout: moments.logout,
+            idle: moments.idle,
+        },
+        idle_seconds: config.idle_seconds.into(),
+        padding_bytes: config.padding_bytes as usize,
+        jobs: config.scan_jobs as usize,
     }
 }
 
@@ -236,5 +260,6 @@ mod tests {
         assert_eq!(ours.message_bytes_max, theirs.message_bytes_max);
         assert_eq!(ours.account_idle_seconds, theirs.account_idle_seconds);
         assert_eq!(ours.log, theirs.log);
+        assert_eq!(format!("{:?}", ours.mbox), format!("{:?}", theirs.mbox));
     }
 }

@@ -10,9 +10,11 @@ use parse::{Action, Item};
 pub use server::Cuts;
 use server::Server;
 
+use crate::formats::Format;
+
 /// Plays a scenario; the error is a report for people. With `write`, what the server says replaces what the scenario expects.
-pub fn play(scenario: &mut Scenario, cuts: Cuts, write: bool) -> Result<(), String> {
-    let mut server = Server::new(cuts);
+pub fn play(scenario: &mut Scenario, cuts: Cuts, format: Format, write: bool) -> Result<(), String> {
+    let mut server = Server::new(cuts, format);
     let mut captures = Captures::default();
     let mut report = String::new();
     for item in &mut scenario.items {

@@ -10,12 +10,13 @@ use mailyard_sessions::imap::{Context, ImapSession, PlainTextLogin, Settings};
 use mailyard_sessions::{
     Authenticator, ChannelBinding, Connection, Now, Output, Refusal, ScramCredentials, Step, Waker,
 };
-use model::{AccountName, DateTime, MailboxName};
+use model::{AccountName, MailboxName};
 use platform::Prng;
 use platform::sim::{SIM_START, SimEnv};
-use store::{FlagNames, NewMessage, Options, Store};
+use store::{FlagNames, Options, Store};
 
 use super::matching::Fixtures;
+use crate::formats::Format;
 
 /// How what the client sends is handed in, and how much the output holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ const USERS: [(&str, &str); 3] = [("ann", "secret"), ("bob", "hunter2"), ("jörg
 
 pub struct Server {
     cuts: Cuts,
+    format: Format,
     prng: Prng,
     sim: SimEnv,
     store: Option<Arc<Store>>,
@@ -80,11 +82,12 @@ impl Authenticator for Users {
 }
 
 impl Server {
-    pub fn new(cuts: Cuts) -> Self {
+    pub fn new(cuts: Cuts, format: Format) -> Self {
         let seed = if let Cuts::Random(seed) = cuts { seed } else { 0 };
         let settings = Settings { greeting: "ready".to_owned(), ..Settings::default() };
         Server {
             cuts,
+            format,
             prng: Prng::new(seed),
             sim: SimEnv::new(1),
             store: None,
@@ -98,11 +101,11 @@ impl Server {
     }
 
     fn store(&mut self) -> Arc<Store> {
-        let (sim, options) = (&self.sim, &self.options);
+        let (sim, options, format) = (&self.sim, &self.options, self.format);
         let open = || {
             let store = Store::open(sim.env(), PathBuf::from("/store"), options.clone()).unwrap();
             for (user, _) in USERS {
-                store.create_account(&AccountName::new(user).unwrap()).unwrap();
+                format.create(&store, &AccountName::new(user).unwrap());
             }
             store
         };
@@ -149,16 +152,14 @@ impl Server {
                         None => names.keywords.push(model::Keyword::new(flag).map_err(|e| e.to_string())?),
                     }
                 }
-                let date = date.trim().parse().ok().map(DateTime::utc);
-                let mut writer = account.message_writer().unwrap();
-                writer.write(self.fixtures.get(*fixture).ok_or(format!("no fixture {fixture}"))?).unwrap();
-                let message = NewMessage { message: writer.finish().unwrap(), flags: names, internal_date: date };
-                let mailbox = account.mailbox(&MailboxName::new(mailbox).unwrap()).map_err(|e| e.to_string())?;
-                account.append(mailbox, vec![message]).map_err(|e| e.to_string())?;
+                let octets = self.fixtures.get(*fixture).ok_or(format!("no fixture {fixture}"))?;
+                let mailbox = MailboxName::new(mailbox).unwrap();
+                let put = self.format.put(&store, &account, &mailbox, octets, names, date.trim().parse().ok());
+                put.map_err(|e| e.to_string())?;
             }
             ["damage", fixture] => {
                 let octets = self.fixtures.get(*fixture).ok_or(format!("no fixture {fixture}"))?;
-                let hits = damage(&self.sim, Path::new("/store"), octets.get(octets.len() / 2..).unwrap_or_default());
+                let hits = damage(&self.sim, Path::new("/"), octets.get(octets.len() / 2..).unwrap_or_default());
                 if hits == 0 {
                     return Err(format!("{fixture} is nowhere on the disk"));
                 }

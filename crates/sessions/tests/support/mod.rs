@@ -37,6 +37,19 @@ pub fn context(seed: u64, settings: Settings) -> Arc<Context> {
     Arc::new(Context { store, authenticator: Arc::new(Everybody), observer: Arc::new(()), settings })
 }
 
+/// As [`context`], with an account of a format.
+#[allow(dead_code, reason = "not every test file has accounts of formats")]
+pub fn context_with(
+    seed: u64,
+    settings: Settings,
+    name: &str,
+    create: impl FnOnce(&Store, &AccountName),
+) -> Arc<Context> {
+    let context = context(seed, settings);
+    create(&context.store, &AccountName::new(name).unwrap());
+    context
+}
+
 /// A session on this machine.
 pub fn session(context: &Arc<Context>) -> ImapSession {
     let connection = Connection { loopback: true, ..Connection::default() };

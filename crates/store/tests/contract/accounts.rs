@@ -9,9 +9,9 @@ use crate::support::{Format, append, fill, flags_of, listed, mailbox, name, whol
 
 pub fn make_list_remove(format: &Format) {
     let store = format.open();
-    store.create_account(&name("bob")).unwrap();
-    store.create_account(&name("ann@example.org")).unwrap();
-    assert_eq!(store.create_account(&name("bob")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+    format.create(&store, &name("bob")).unwrap();
+    format.create(&store, &name("ann@example.org")).unwrap();
+    assert_eq!(format.create(&store, &name("bob")).unwrap_err().kind(), ErrorKind::AlreadyExists);
     assert_eq!(store.accounts().unwrap(), [name("ann@example.org"), name("bob")]);
     let held = store.account(&name("bob")).unwrap();
     assert_eq!(store.delete_account(&name("bob")).unwrap_err().kind(), ErrorKind::InUse);
@@ -24,7 +24,7 @@ pub fn make_list_remove(format: &Format) {
     for gone in [store.account(&name("bob")).err(), store.delete_account(&name("bob")).err()] {
         assert_eq!(gone.unwrap().kind(), ErrorKind::NotFound);
     }
-    store.create_account(&name("bob")).unwrap();
+    format.create(&store, &name("bob")).unwrap();
 }
 
 pub fn one_object(format: &Format) {

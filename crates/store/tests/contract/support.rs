@@ -1,18 +1,20 @@
 //! What the contract's tests share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{AccountName, Keyword, MailboxId, MailboxName, SystemFlag, Uid, UidSet};
 use platform::Env;
 use platform::sim::SimEnv;
-use store::{Account, FlagNames, NewMessage, Options, Store, View};
+use store::{Account, AccountFormat, FlagNames, NewMessage, Options, Store, View};
 
 /// A format under test: how a store of it is opened, and opened again.
 pub struct Format {
     pub env: Env,
     pub sim: SimEnv,
     pub options: Options,
+    /// Whether accounts are made on mbox files.
+    is_mbox: bool,
 }
 
 impl Format {
@@ -24,10 +26,22 @@ impl Format {
         Store::open(self.env.clone(), PathBuf::from("/data"), self.options.clone())
     }
 
+    /// Makes an account of this format.
+    pub fn create(&self, store: &Store, name: &AccountName) -> model::Result<()> {
+        let format = if self.is_mbox {
+            let place = Path::new("/mail").join(name.as_str());
+            self.env.disk.create_dir_all_durable(&place).unwrap();
+            AccountFormat::Mbox { inbox: place.join("inbox"), root: place.join("mail") }
+        } else {
+            AccountFormat::Native
+        };
+        store.create_account_as(name, &format)
+    }
+
     /// A store with one account, and the account's INBOX.
     pub fn with_account(&self) -> (Arc<Store>, Arc<Account>, MailboxId) {
         let store = self.open();
-        store.create_account(&name("ann")).unwrap();
+        self.create(&store, &name("ann")).unwrap();
         let account = store.account(&name("ann")).unwrap();
         let inbox = account.mailbox(&MailboxName::inbox()).unwrap();
         (store, account, inbox)
@@ -36,12 +50,21 @@ impl Format {
 
 /// The native format on a simulated disk, with limits so small that every path is met.
 pub fn native() -> Format {
+    on_simulated_disk(false)
+}
+
+/// mbox files on a simulated disk.
+pub fn mbox() -> Format {
+    on_simulated_disk(true)
+}
+
+fn on_simulated_disk(is_mbox: bool) -> Format {
     let sim = SimEnv::new(1);
     let mut options = Options::default();
     options.log.tail_bytes_max = 64 << 10;
     options.log.spool_above_bytes = 1000;
     options.message_bytes_max = 100_000;
-    Format { env: sim.env(), sim, options }
+    Format { env: sim.env(), sim, options, is_mbox }
 }
 
 pub fn name(text: &str) -> AccountName {

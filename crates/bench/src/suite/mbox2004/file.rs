@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 const RELEASE_MAX: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(2);
 
-/// How many messages of the file have all the flags that were set: `R`ead, `A`nswered and `F`lagged, in `Status` or `X-Status`.
-pub fn flagged(path: &Path) -> Result<u64> {
+/// How many messages of the file have all letters of `has` in `Status` or `X-Status` and none of `lacks`: `R`ead, `A`nswered, `F`lagged.
+pub fn flagged(path: &Path, has: &[u8], lacks: &[u8]) -> Result<u64> {
     let mut lines = BufReader::with_capacity(1 << 20, File::open(path).doing(path.display())?);
     let mut line = Vec::new();
     let mut flagged = 0;
@@ -26,7 +26,8 @@ pub fn flagged(path: &Path) -> Result<u64> {
             letters.clear();
         } else if in_head && line.trim_ascii_end().is_empty() {
             in_head = false;
-            flagged += u64::from(b"RAF".iter().all(|letter| letters.contains(letter)));
+            let fits = has.iter().all(|letter| letters.contains(letter)) && !lacks.iter().any(|l| letters.contains(l));
+            flagged += u64::from(fits);
         } else if in_head {
             letters
                 .extend_from_slice(value(&line, b"Status:").or_else(|| value(&line, b"X-Status:")).unwrap_or_default());
@@ -89,7 +90,9 @@ mod tests {
         let text = "From a\nStatus: RO\nX-Status: AF\n\nx\n\nFrom b\nStatus: RO\nX-Status: A\n\nX-Status: F\n\n\
                     From c\nstatus: ORAF\n\n\nFrom d\n\n\n";
         std::fs::write(&path, text).expect("written");
-        assert_eq!(flagged(&path).expect("read"), 2);
+        assert_eq!(flagged(&path, b"RAF", b"").expect("read"), 2);
+        assert_eq!(flagged(&path, b"R", b"F").expect("read"), 1);
+        assert_eq!(flagged(&path, b"", b"").expect("read"), 4);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::mbox;
 use crate::results::{Better, Key, LIMIT, State, Unit, Verdict};
 use crate::run::{Run, Tools};
 use crate::server::Local;
-use crate::usage::Meter;
-use crate::wire::{Address, Connection};
+use crate::usage::{Meter, Watch};
+use crate::wire::{Address, Connection, sequence_sets};
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -19,15 +19,21 @@ const FLAGS: &str = "flags";
 const WRITE_BACK: &str = "write back";
 const REOPEN: &str = "reopen";
 const OPEN_AFTER: &str = "open after 10";
+const FLAGS_AGAIN: &str = "flags again";
+const WRITE_BACK_AGAIN: &str = "write back again";
+const EXPUNGE: &str = "expunge 1 %";
 
 /// Every test, with the state before it.
-const TESTS: [(&str, State); 6] = [
+const TESTS: [(&str, State); 9] = [
     (FIRST_OPEN, State::Cold),
     (FLAGS, State::Warm),
     (WRITE_BACK, State::Warm),
     (REOPEN, State::Cold),
     (REOPEN, State::Warm),
     (OPEN_AFTER, State::Warm),
+    (FLAGS_AGAIN, State::Warm),
+    (WRITE_BACK_AGAIN, State::Warm),
+    (EXPUNGE, State::Warm),
 ];
 
 /// Messages that arrive before the last step.
@@ -45,6 +51,8 @@ pub struct Subject<'s> {
     pub mailbox: String,
     /// The file behind it.
     pub path: PathBuf,
+    /// The messages that are expunged in the end, by number, rising.
+    pub doomed: Vec<u32>,
 }
 
 /// What a step did beside taking time.
@@ -68,17 +76,9 @@ pub fn measure(subject: &mut Subject, tools: &mut Tools, round: usize) -> Result
         Ok(Done { took: answer.took, verdict: Verdict::Right })
     })?;
     subject.step(tools, (WRITE_BACK, State::Warm), round, |subject, meter| {
-        let began = Instant::now();
-        connection.command("CHECK")?;
-        connection.command("CLOSE")?;
-        let before_the_end = began.elapsed();
-        // The session's process may be gone in a moment, and its memory with it.
-        meter.look(&subject.local.processes()?)?;
-        let began = Instant::now();
-        connection.command("LOGOUT")?;
-        file::wait_until_released(&subject.path, || subject.local.processes())?;
-        let took = before_the_end + began.elapsed();
-        Ok(Done { took, verdict: judge("have the flags in the file", messages, file::flagged(&subject.path)?) })
+        let took = subject.finish(&mut connection, &["CHECK", "CLOSE"], meter)?;
+        let flagged = file::flagged(&subject.path, b"RAF", b"")?;
+        Ok(Done { took, verdict: judge("have the flags in the file", messages, flagged) })
     })?;
 
     subject.local.stop()?;
@@ -89,11 +89,40 @@ pub fn measure(subject: &mut Subject, tools: &mut Tools, round: usize) -> Result
     let delivered = file::deliver(&tools.corpus.path, DELIVERED, &subject.path)?;
     // Reopening an unchanged file may have left most of it on the disk.
     limits::drain(File::open(&subject.path).doing(subject.path.display())?)?;
-    subject.open_anew(tools, (OPEN_AFTER, State::Warm), round, messages + delivered)?;
+    let messages = messages + delivered;
+    subject.open_anew(tools, (OPEN_AFTER, State::Warm), round, messages)?;
+    later_changes(subject, tools, round, messages)?;
     let mut connection = Connection::login(&subject.account)?;
     let delete = format!("DELETE {}", connection.mailbox(&subject.mailbox));
     connection.command(&delete)?;
     connection.command("LOGOUT").map(drop)
+}
+
+/// Flags that find room in the file, and messages that leave it.
+fn later_changes(subject: &mut Subject, tools: &mut Tools, round: usize, messages: u64) -> Result<()> {
+    let mut connection = Connection::login(&subject.account)?;
+    connection.select(&subject.mailbox)?;
+    subject.step(tools, (FLAGS_AGAIN, State::Warm), round, |_, _| {
+        let answer = connection.command(r"STORE 1:* -FLAGS.SILENT (\Answered \Flagged)")?;
+        Ok(Done { took: answer.took, verdict: Verdict::Right })
+    })?;
+    subject.step(tools, (WRITE_BACK_AGAIN, State::Warm), round, |subject, meter| {
+        let took = subject.finish(&mut connection, &["CHECK", "CLOSE"], meter)?;
+        let flagged = file::flagged(&subject.path, b"", b"AF")?;
+        Ok(Done { took, verdict: judge("have lost the flags in the file", messages, flagged) })
+    })?;
+    let mut connection = Connection::login(&subject.account)?;
+    connection.select(&subject.mailbox)?;
+    subject.step(tools, (EXPUNGE, State::Warm), round, |subject, meter| {
+        let began = Instant::now();
+        let sets = sequence_sets(&subject.doomed);
+        let marks: Vec<String> = sets.iter().map(|set| format!("STORE {set} +FLAGS.SILENT (\\Deleted)")).collect();
+        connection.batch(&marks)?;
+        let marked = began.elapsed();
+        let took = marked + subject.finish(&mut connection, &["EXPUNGE", "CLOSE"], meter)?;
+        let left = messages.saturating_sub(subject.doomed.len() as u64);
+        Ok(Done { took, verdict: judge("are left in the file", left, file::flagged(&subject.path, b"", b"")?) })
+    })
 }
 
 /// The records of a server that does not serve mbox files.
@@ -139,12 +168,31 @@ impl Subject<'_> {
         // A page that is dirty already is not counted as written again.
         cold::sync(&tools.plan.work)?;
         let mut meter = Meter::start(&self.local.processes()?)?;
+        let watch = Watch::start(self.local.processes()?);
         let done = action(self, &mut meter).doing(test)?;
+        let anonymous = watch.finish();
         let usage = meter.finish(&self.local.processes()?)?;
         let key = Key::new(NAME, test, &self.name, "time").size(&tools.corpus.name).state(state);
         let ms = done.took.as_secs_f64() * 1e3;
         tools.recorder.sample(key.clone(), round, ms, Unit::Ms, Better::Lower, done.verdict)?;
-        usage.record(tools.recorder, &key, round)
+        usage.record(tools.recorder, &key, round)?;
+        let key = Key { measure: "peak_anonymous".into(), ..key };
+        tools.recorder.sample(key, round, anonymous as f64, Unit::Bytes, Better::Lower, Verdict::Right)
+    }
+
+    /// Some commands, then LOGOUT, and waiting until the file is let go of; the time of all.
+    fn finish(&mut self, connection: &mut Connection, commands: &[&str], meter: &mut Meter) -> Result<Duration> {
+        let began = Instant::now();
+        for command in commands {
+            connection.command(command)?;
+        }
+        let before_the_end = began.elapsed();
+        // The session's process may be gone in a moment, and its memory with it.
+        meter.look(&self.local.processes()?)?;
+        let began = Instant::now();
+        connection.command("LOGOUT")?;
+        file::wait_until_released(&self.path, || self.local.processes())?;
+        Ok(before_the_end + began.elapsed())
     }
 
     fn open(&mut self, connection: &mut Connection, messages: u64) -> Result<Done> {

@@ -15,6 +15,7 @@ use std::sync::{Arc, PoisonError};
 
 use index::{Mailbox, Row, State};
 use model::{EmailId, ErrorKind, MailboxId, ModSeq, Result, UidSet};
+use platform::{File, Metadata, Timestamp};
 
 use platform::parent_of;
 
@@ -259,9 +260,10 @@ impl MboxAccount {
                 return Ok(Fate::Remove);
             }
             let Some(row) = finder.find(id).filter(|_| flags) else { return Ok(Fate::Keep) };
-            // One whose head is written anyway gets all fields, so that the next change finds room in place.
+            // Every one gets all fields once any is written: Dovecot believes a UID only when all before it have theirs, and the next change
+            // finds room in place.
             let is_due = row.modseq > since && differs(mailbox, &row, place)
-                || is_written && !place.flags.has(FileFlags::COMPLETE);
+                || (is_behind || is_written) && !place.flags.has(FileFlags::COMPLETE);
             Ok(if is_due { Fate::Update(wanted(mailbox, &row)) } else { Fate::Keep })
         };
         let dir = self.files_dir();
@@ -276,7 +278,9 @@ impl MboxAccount {
                 append: &mut std::iter::empty(),
                 placed: &mut |place| builder.push(&place),
             };
+            let before = lock.file().metadata()?;
             let done = write::write_back(target, &self.settings(), job)?;
+            show_change(&**lock.file(), &before)?;
             let settled = builder.len().saturating_sub(1);
             let map = builder.finish(&self.facts(file_box, lock, settled, written)?)?;
             file_box.set_map(Some(Arc::new(map)));
@@ -334,6 +338,17 @@ impl MboxAccount {
         let Some(hidden) = MboxAccount::pending_of(&self.state(), id).map(|hidden| hidden.id()) else { return Ok(()) };
         self.log.commit(|transaction| transaction.expunge(hidden, &removal.entries).map(drop))
     }
+}
+
+/// Lets the other programs see that the file has changed: Dovecot and mutt go by its length and by the second of its last change, and would
+/// miss what is written in place within the second of their last look.
+fn show_change(file: &dyn File, before: &Metadata) -> Result<()> {
+    let now = file.metadata()?;
+    if now.len == before.len && now.modified.seconds <= before.modified.seconds {
+        let next = before.modified.seconds.saturating_add(1);
+        file.set_modified(Timestamp { seconds: next, ..now.modified })?;
+    }
+    Ok(())
 }
 
 /// What leaves a file.

@@ -90,7 +90,7 @@ impl Default for LockPolicy {
         LockPolicy {
             read: vec![Method::Fcntl],
             write: vec![Method::Fcntl, Method::Dotlock],
-            wait_max: Duration::from_secs(10),
+            wait_max: Duration::from_secs(2),
             dotlock_stale_after: Duration::from_secs(120),
         }
     }

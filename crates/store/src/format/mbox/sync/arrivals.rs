@@ -1,7 +1,7 @@
 //! Messages that a file has and the log does not: their entries.
 
 use index::{ForeignMessage, NewEntry, Transaction};
-use model::{DateTime, EmailId, ErrorKind, Keyword, MailboxId, Result, Uid};
+use model::{DateTime, EmailId, ErrorKind, Keyword, MailboxId, Result, Uid, UidSet};
 
 use super::flags::system_flags;
 use crate::format::mbox::place::{FileFlags, Found, ImapBase};
@@ -72,6 +72,22 @@ pub(super) fn add(
         transaction.set_recent_floor(mailbox, old_until)?;
     }
     Ok(ids)
+}
+
+/// UIDs up to the last one that the file names were given by others, and the messages that had them may be gone: none of ours gets one of
+/// them. Something must be in the mailbox.
+pub(super) fn pass_over_used(transaction: &mut Transaction, mailbox: MailboxId, base: &ImapBase) -> Result<()> {
+    let state = transaction.mailbox(mailbox)?;
+    let last = Uid::new(base.last_uid).filter(|_| base.uid_validity == state.uidvalidity().get());
+    let any = state.all_rows().next().map(|(_, row)| row);
+    let (Some(last), Some(row)) = (last, any) else { return Ok(()) };
+    if next_uid(transaction, mailbox)? > last.get() {
+        return Ok(());
+    }
+    // The log raises UIDNEXT with entries only: one that comes and goes within this transaction.
+    let entry = NewEntry { uid: Some(last), flags: row.flags, internal_date: row.internal_date, save_date: None };
+    transaction.add_entry(mailbox, row.email_id, &entry)?;
+    transaction.expunge(mailbox, &UidSet::range(last.get(), last.get())).map(drop)
 }
 
 fn next_uid(transaction: &Transaction, mailbox: MailboxId) -> Result<u32> {

@@ -90,7 +90,7 @@ impl MboxAccount {
         };
         match lock {
             Ok(lock) => self.sync_locked(file_box, turn, &lock),
-            Err(error) if !self.env.disk.exists(&path)? => self.absent(file_box, turn).map_err(|_| error),
+            Err(_) if !self.env.disk.exists(&path)? => self.absent(file_box, turn),
             Err(error) => Err(error),
         }
     }
@@ -399,6 +399,12 @@ impl<'a> Reading<'a> {
     /// All of the file was seen: what was not found is gone, and flags that others changed are changed.
     fn end_of_file(&mut self) -> Result<()> {
         self.settle()?;
+        let (account, id) = (self.account, self.file_box.id);
+        let next = account.state().mailbox(id).and_then(|mailbox| mailbox.uidnext());
+        if let Some(base) = self.base.as_ref().filter(|base| next.is_some_and(|next| next.get() <= base.last_uid)) {
+            let ((), ticket) = account.log.transact(|transaction| arrivals::pass_over_used(transaction, id, base))?;
+            self.ticket = Some(ticket);
+        }
         let mut missing: HashMap<EmailId, Missing> = HashMap::new();
         for (position, id) in self.lineup.missing().filter(|(_, id)| *id != NONE) {
             let missing = missing.entry(id).or_default();
