@@ -25,6 +25,8 @@ pub mod account;
 pub mod digest;
 pub mod fields;
 pub(crate) mod foreign;
+#[cfg(test)]
+mod format_doc;
 pub mod from_line;
 pub mod identity;
 mod idle;

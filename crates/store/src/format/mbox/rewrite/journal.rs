@@ -176,14 +176,8 @@ impl Journal {
     pub(super) fn save(&mut self, progress: Progress, redo: Option<Redo>) -> Result<()> {
         self.serial += 1;
         (self.progress, self.redo) = (progress, redo);
-        let mut bytes = self.serial.to_le_bytes().to_vec();
-        bytes.extend_from_slice(&progress.phase.number().to_le_bytes());
-        bytes.extend_from_slice(&progress.piece.to_le_bytes());
-        bytes.extend_from_slice(&progress.offset.to_le_bytes());
-        bytes.extend_from_slice(&redo.map_or(0, |redo| redo.len as u32).to_le_bytes());
-        bytes.extend_from_slice(&redo.map_or(0, |redo| redo.crc).to_le_bytes());
         let place = 1 + self.serial % 2;
-        self.list.write_at(&seal(bytes), place * SECTOR_BYTES)?;
+        self.list.write_at(&encode_progress(self.serial, progress, redo), place * SECTOR_BYTES)?;
         Ok(self.list.sync_data()?)
     }
 
@@ -242,6 +236,16 @@ impl Journal {
         let piece = self.page.get(at..at + PIECE_BYTES).and_then(Piece::decode);
         piece.map(Some).ok_or_else(|| Error::new(ErrorKind::Corrupt, "the plan of a rewrite is damaged"))
     }
+}
+
+fn encode_progress(serial: u64, progress: Progress, redo: Option<Redo>) -> Vec<u8> {
+    let mut bytes = serial.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&progress.phase.number().to_le_bytes());
+    bytes.extend_from_slice(&progress.piece.to_le_bytes());
+    bytes.extend_from_slice(&progress.offset.to_le_bytes());
+    bytes.extend_from_slice(&redo.map_or(0, |redo| redo.len as u32).to_le_bytes());
+    bytes.extend_from_slice(&redo.map_or(0, |redo| redo.crc).to_le_bytes());
+    seal(bytes)
 }
 
 fn decode_progress(bytes: &[u8]) -> Option<(u64, Progress, Option<Redo>)> {
@@ -304,4 +308,45 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path) -> Result<bool> {
         }
     }
     Ok(was_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::mbox::format_doc::hold;
+    use crate::format::mbox::rewrite::plan::Source;
+
+    #[test]
+    fn as_documented() {
+        let header = Header {
+            generation: 1,
+            inode: 2,
+            old_len: 3,
+            new_len: 4,
+            pieces: 5,
+            new_bytes: 6,
+            pieces_crc: 7,
+            new_crc: 8,
+        };
+        let fields = [
+            ("magic", u64::from_le_bytes(MAGIC)),
+            ("generation", 1),
+            ("inode", 2),
+            ("old_len", 3),
+            ("new_len", 4),
+            ("pieces", 5),
+            ("new_bytes", 6),
+            ("pieces_crc", 7),
+            ("new_crc", 8),
+        ];
+        hold("### Header of a rewrite", &header.encode(), &fields);
+        assert_eq!(header.encode().len(), HEADER_BYTES);
+        let progress = Progress { phase: Phase::Cut, piece: 2, offset: 3 };
+        let bytes = encode_progress(1, progress, Some(Redo { len: 4, crc: 5 }));
+        let fields = [("serial", 1), ("phase", 2), ("piece", 2), ("offset_done", 3), ("redo_len", 4), ("redo_crc", 5)];
+        hold("### Progress of a rewrite", &bytes, &fields);
+        assert_eq!(bytes.len(), PROGRESS_BYTES);
+        let piece = Piece { target: 1, len: 2, source: Source::New(3) };
+        hold("### Piece of a rewrite", &piece.encode(), &[("target", 1), ("len", 2), ("source", 3 | 1 << 63)]);
+    }
 }

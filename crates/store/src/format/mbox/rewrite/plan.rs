@@ -49,7 +49,7 @@ impl Piece {
         matches!(self.source, Source::Old(source) if source < self.target)
     }
 
-    fn encode(&self) -> [u8; PIECE_BYTES] {
+    pub(super) fn encode(&self) -> [u8; PIECE_BYTES] {
         let source = match self.source {
             Source::Old(at) => at,
             Source::New(at) => at | NEW,

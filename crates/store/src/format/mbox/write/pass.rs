@@ -249,8 +249,8 @@ impl<'p> Pass<'p> {
     /// Whether a message neither moves nor has anything to be rid of.
     fn may_stay(&self, header: &Header<'_>, style: &Style<'_>) -> bool {
         // A Content-Length that leads nowhere could lead to a separator one day, when what is behind it has moved.
-        let is_clean = !style.drop_length && !(self.is_sweep && header.filler() > 0);
-        self.shift == 0 && self.gap.is_none() && is_clean
+        let is_to_be_cleaned = style.drop_length || (self.is_sweep && header.filler() > 0);
+        self.shift == 0 && self.gap.is_none() && !is_to_be_cleaned
     }
 
     fn new_head(

@@ -153,3 +153,32 @@ pub(super) fn load_filler(disk: &dyn Disk, path: &Path) -> Result<u64> {
 pub(super) fn save_filler(disk: &dyn Disk, path: &Path, filler: u64) -> Result<()> {
     Ok(disk.open(path, OpenMode::Create)?.write_at(&encode(FILLER_MAGIC, &[filler]), 0)?)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::format::mbox::format_doc::hold;
+
+    #[test]
+    fn as_documented() {
+        let intent = Intent { device: 11, inode: 12, from: 13, to: 14, before: 15 };
+        let magic = u64::from_le_bytes(INTENT_MAGIC);
+        let fields = [("magic", magic), ("device", 11), ("inode", 12), ("from", 13), ("to", 14), ("before", 15)];
+        hold("### Intent of an append", &intent.encode(), &fields);
+        assert_eq!(intent.encode().len(), INTENT_BYTES);
+        let fields = [("magic", u64::from_le_bytes(FILLER_MAGIC)), ("filler", 16)];
+        hold("### Amount of filler", &encode(FILLER_MAGIC, &[16]), &fields);
+    }
+
+    #[test]
+    fn damage_is_no_record() {
+        let good = Intent { device: 11, inode: 12, from: 13, to: 14, before: 15 }.encode();
+        assert!(decode::<5>(INTENT_MAGIC, &good).is_some());
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            assert!(decode::<5>(INTENT_MAGIC, &bad).is_none() && decode::<5>(INTENT_MAGIC, &good[..at]).is_none());
+        }
+    }
+}

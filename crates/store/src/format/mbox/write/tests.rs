@@ -4,6 +4,7 @@
 
 mod appended;
 mod crash;
+mod dovecot;
 mod gen_mbox;
 mod results;
 
@@ -90,7 +91,7 @@ impl World {
 
     /// `None`: it is no mbox.
     fn look(&self) -> Option<Vec<Seen>> {
-        look(&self.env, &self.content())
+        look(&self.content())
     }
 
     fn recover(&self) -> Result<Recovered> {
@@ -125,8 +126,7 @@ impl World {
     }
 }
 
-fn look(env: &Env, content: &[u8]) -> Option<Vec<Seen>> {
-    let _ = env;
+fn look(content: &[u8]) -> Option<Vec<Seen>> {
     let sim = SimEnv::new(0);
     let file = sim.disk.open(Path::new("/x"), OpenMode::Create).unwrap();
     file.write_at(content, 0).unwrap();
