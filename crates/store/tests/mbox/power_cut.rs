@@ -12,7 +12,7 @@ use store::{Account, Moment, Store, StoreMode};
 
 use crate::support::*;
 
-const HISTORIES: u64 = 1500;
+const HISTORIES: u64 = 240;
 const OPERATIONS: u64 = 30;
 const NAMES: [&str; 2] = ["INBOX", "a"];
 const FLAGS: [&str; 4] = ["\\Seen", "\\Flagged", "\\Answered", "work"];
@@ -377,12 +377,16 @@ impl Run {
         self.store = Some(Store1 { store, account });
     }
 
-    fn check(&mut self, operation: &Operation, before: Option<&Model>) {
+    /// The mailboxes are as the model, or as `before`; as `interrupted` as well when a restart undid what another program did.
+    fn check<'m>(&mut self, operation: &Operation, mut before: Option<&'m Model>, interrupted: Option<&'m Model>) {
         let mut found = self.observe();
         if found.as_ref().is_err_and(|error| is_machine_error(error.kind())) {
             // What failed behind the operation, in a file, may have closed the log.
             self.restart();
             found = self.observe();
+            if may_be_undone(operation) {
+                before = interrupted;
+            }
         }
         let found = found.unwrap_or_else(|error| {
             let files = NAMES.map(|name| self.world.env.disk.read(std::path::Path::new(&path_of(name))));
@@ -419,6 +423,11 @@ impl Run {
         entries.sort();
         assert_eq!(in_file, entries, "seed {}: {mailbox}", self.seed);
     }
+}
+
+/// A power cut may take the map, and with it what was in the file and what the fields said: then the log counts.
+fn may_be_undone(operation: &Operation) -> bool {
+    matches!(operation, Operation::Others(_, Other::Flag(..) | Other::Delete(_)))
 }
 
 /// A message whose length is not that of its neighbours.
@@ -476,10 +485,7 @@ fn history(seed: u64) {
                 let seen = run.observe();
                 if seen.is_err() {
                     run.restart();
-                    // A power cut may take the map, and with it what the fields said before: then the log's flags count.
-                    let is_flag = matches!(other, Other::Flag(..));
-                    let before = Model { mailboxes: before.mailboxes.clone() };
-                    run.check(&operation, is_flag.then_some(&before));
+                    run.check(&operation, may_be_undone(&operation).then_some(&before), Some(&before));
                     run.schedule();
                 }
             }
@@ -491,18 +497,17 @@ fn history(seed: u64) {
                 if is_off {
                     run.restart();
                 }
-                let is_flag = matches!(operation, Operation::Others(_, Other::Flag(..)));
-                run.check(&operation, (is_off && is_flag).then_some(&before));
+                run.check(&operation, (is_off && may_be_undone(&operation)).then_some(&before), Some(&before));
                 if let Operation::WriteBack(mailbox, _) = &operation {
                     // Something of another file may have failed, without harm.
-                    run.check(&operation, None);
+                    run.check(&operation, None, None);
                     run.perform(&operation).unwrap();
                     run.check_file(mailbox);
                 }
             }
             Err(error) if is_machine_error(error.kind()) => {
                 run.restart();
-                run.check(&operation, Some(&before));
+                run.check(&operation, Some(&before), None);
             }
             Err(error) => panic!("seed {seed}: {operation:?}: {error:?}"),
         }
@@ -512,7 +517,7 @@ fn history(seed: u64) {
     if run.world.sim.disk.is_off() {
         run.restart();
     }
-    run.check(&Operation::Idle, None);
+    run.check(&Operation::Idle, None, None);
     let findings = run.account().check().unwrap().findings;
     assert_eq!(findings, [], "seed {seed}");
 }
