@@ -28,9 +28,7 @@ impl MboxAccount {
     }
 
     fn maintain_file(&self, file_box: &Arc<FileBox>) -> Result<()> {
-        if !file_box.is_audited.swap(true, Ordering::AcqRel) {
-            self.audit(file_box);
-        }
+        self.audit(file_box);
         if file_box.wanted.load(Ordering::Acquire) {
             self.refresh(file_box, Patience::None)?;
             self.write_out(file_box)?;
@@ -45,16 +43,22 @@ impl MboxAccount {
     }
 
     /// Looks, once, whether something was left to do when the account was open the last time. The file itself is not touched.
-    fn audit(&self, file_box: &FileBox) {
+    pub(super) fn audit(&self, file_box: &FileBox) {
+        if file_box.is_audited.swap(true, Ordering::AcqRel) {
+            return;
+        }
         let state = self.state();
         let Some(mailbox) = state.mailbox(file_box.id) else { return };
         let pending = MboxAccount::pending_of(&state, file_box.id).map(|one| &**one);
         let is_empty = mailbox.exists() == 0 && pending.is_none_or(|pending| pending.exists() == 0);
-        if is_empty || file_box.map().is_some() {
+        if is_empty {
             return;
         }
-        let map = Map::open(&*self.env.disk, &self.map_path(file_box.id));
-        let is_behind = map.is_none_or(|map| !super::sync::unplaced(mailbox, pending, Some(&map)).is_empty());
+        let kept = || Map::open(&*self.env.disk, &self.map_path(file_box.id)).map(Arc::new);
+        let is_behind = file_box
+            .map()
+            .or_else(kept)
+            .is_none_or(|map| !super::sync::unplaced(mailbox, pending, Some(&map)).is_empty());
         file_box.wanted.fetch_or(is_behind, Ordering::AcqRel);
     }
 

@@ -200,8 +200,13 @@ impl MboxAccount {
             return Ok(());
         }
         // What was moved from here is to be elsewhere before it may go.
-        for other in self.open_boxes() {
-            let _later = self.write_out(&other);
+        let state = self.state();
+        if MboxAccount::pending_of(&state, file_box.id).is_some_and(|pending| pending.exists() > 0) {
+            for mailbox in state.mailboxes() {
+                let Ok(other) = self.file_box(mailbox.id()) else { continue };
+                self.audit(&other);
+                let _later = self.write_out(&other);
+            }
         }
         let mut turn = lock(&file_box.turn);
         file_box.wanted.store(false, Ordering::Release);

@@ -331,7 +331,11 @@ impl<'a> Reading<'a> {
             // Messages that are the same may have different flags.
             let (old, from, known) = (self.old, self.old_from, self.old_places);
             let suits = |position: usize| {
-                let old = old.filter(|_| position < known).and_then(|map| map.place(from + position));
+                if position >= known {
+                    // One that was never seen in the file is not preferred to one that was.
+                    return known == 0;
+                }
+                let old = old.and_then(|map| map.place(from + position));
                 old.is_none_or(|old| (old.flags, old.keywords) == (place.flags, place.keywords))
             };
             match self.lineup.take(found.digest, &suits, &mut digest_of)? {
