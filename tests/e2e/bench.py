@@ -11,7 +11,7 @@ PROGRAM = pathlib.Path(os.environ.get("MAILYARD_BENCH", support.ROOT / "target/r
 RUN_SECONDS = 300
 MESSAGES = 60
 # A peer that serves mbox files in place takes part in every suite. Peers get processes and users of their own, which only root may give.
-SERVERS = ["mailyard-native"] + (["dovecot-mbox"] if os.geteuid() == 0 else [])
+SERVERS = ["mailyard-native", "mailyard-mbox"] + (["dovecot-mbox"] if os.geteuid() == 0 else [])
 
 
 def made_up(count=MESSAGES):

@@ -104,8 +104,14 @@ class Sharing(SharedCase):
 
         def flagging():
             imap = self.client()
+
+            def flag(sign):
+                # Expunges are told by NOOP and not by STORE (RFC 9051 §7.5.1).
+                imap.noop()
+                return imap.store("1:5", f"{sign}FLAGS", "(\\Flagged keyword)")
+
             for number in range(rounds * 3):
-                self.patiently(lambda: imap.store("1:5", "+-"[number % 2] + "FLAGS", "(\\Flagged keyword)"))
+                self.patiently(lambda: flag("+-"[number % 2]))
                 self.patiently(imap.check)
             imap.logout()
 
