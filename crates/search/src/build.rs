@@ -1,0 +1,218 @@
+//! Making an image from texts. Memory: the distinct tokens and eight bytes for each pair of token and document; the caller ends a batch
+//! when [`Builder::memory_bytes`] says so.
+
+use std::collections::HashMap;
+
+use model::{Error, ErrorKind, Result};
+
+use crate::format::FIELDS_MAX;
+use crate::token::Tokens;
+use crate::write::{Output, Writer};
+
+/// No document, no token.
+const NONE: u32 = u32::MAX;
+/// What a distinct token costs beside its bytes: its entry in the map, its box, its last document. About.
+const TOKEN_MEMORY_BYTES: usize = 64;
+
+/// Gathers the tokens of documents; one text at a time.
+#[derive(Debug)]
+pub struct Builder {
+    base: u64,
+    fields: Vec<Field>,
+    tokens: Tokens,
+    /// Which field the open text belongs to.
+    field: usize,
+    /// The open document, counted from `base`.
+    doc: u32,
+    /// The documents, in the order in which they came.
+    docs: Vec<u32>,
+    memory_bytes: usize,
+    /// Lengths of the fields' pairs when the open document began.
+    marks: Vec<usize>,
+}
+
+/// The tokens of one field.
+#[derive(Debug)]
+struct Field {
+    numbers: HashMap<Box<[u8]>, u32>,
+    /// The numbers of tokens of one ASCII character: every text has a few, very often.
+    single: [u32; 128],
+    /// Of each token: the document that had it last.
+    last: Vec<u32>,
+    /// Token and document.
+    pairs: Vec<(u32, u32)>,
+}
+
+impl Field {
+    fn new() -> Self {
+        Field { numbers: HashMap::new(), single: [NONE; 128], last: Vec::new(), pairs: Vec::new() }
+    }
+
+    /// Notes that the document has the token. The memory that took.
+    #[inline]
+    fn note(&mut self, token: &[u8], doc: u32) -> usize {
+        let single = match token {
+            [byte] => self.single.get(usize::from(*byte)).copied().filter(|number| *number != NONE),
+            _ => None,
+        };
+        let mut memory = 0;
+        let number = match single.or_else(|| self.numbers.get(token).copied()) {
+            Some(number) => number,
+            None => {
+                let number = self.last.len() as u32;
+                self.numbers.insert(token.into(), number);
+                self.last.push(NONE);
+                if let [byte] = token
+                    && let Some(place) = self.single.get_mut(usize::from(*byte))
+                {
+                    *place = number;
+                }
+                memory += token.len() + TOKEN_MEMORY_BYTES;
+                number
+            }
+        };
+        if let Some(last) = self.last.get_mut(number as usize).filter(|last| **last != doc) {
+            *last = doc;
+            self.pairs.push((number, doc));
+            memory += 8;
+        }
+        memory
+    }
+
+    /// Writes the field's tokens with their documents.
+    fn write(self, writer: &mut Writer<'_>) -> Result<()> {
+        // The pairs sorted by token: counted, then put where they belong.
+        let mut ends = vec![0u32; self.last.len() + 1];
+        for (token, _) in &self.pairs {
+            if let Some(count) = ends.get_mut(*token as usize + 1) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for count in &mut ends {
+            sum += *count;
+            *count = sum;
+        }
+        let mut next = ends.clone();
+        let mut docs = vec![0; self.pairs.len()];
+        for (token, doc) in self.pairs {
+            if let Some(at) = next.get_mut(token as usize) {
+                if let Some(place) = docs.get_mut(*at as usize) {
+                    *place = doc;
+                }
+                *at += 1;
+            }
+        }
+        let mut tokens: Vec<(Box<[u8]>, u32)> = self.numbers.into_iter().collect();
+        tokens.sort_unstable();
+        for (token, number) in tokens {
+            let bounds = (ends.get(number as usize), ends.get(number as usize + 1));
+            let (Some(from), Some(to)) = bounds else { continue };
+            let Some(docs) = docs.get_mut(*from as usize..*to as usize) else { continue };
+            if !docs.is_sorted() {
+                docs.sort_unstable();
+            }
+            writer.token(&token, docs)?;
+        }
+        writer.end_field()
+    }
+}
+
+impl Builder {
+    /// A builder for documents from `base` on with this many fields, at most [`FIELDS_MAX`].
+    pub fn new(base: u64, fields: usize) -> Self {
+        let fields = (0..fields.min(FIELDS_MAX)).map(|_| Field::new()).collect();
+        Builder {
+            base,
+            fields,
+            tokens: Tokens::default(),
+            field: 0,
+            doc: NONE,
+            docs: Vec::new(),
+            memory_bytes: 0,
+            marks: Vec::new(),
+        }
+    }
+
+    /// Begins a document, each only once; in any order, but a rising one is quicker. `Invalid` when it is below the base or more than
+    /// 2³² − 2 above.
+    pub fn document(&mut self, document: u64) -> Result<()> {
+        self.boundary();
+        let doc = document.checked_sub(self.base).and_then(|doc| u32::try_from(doc).ok()).filter(|doc| *doc != NONE);
+        self.doc = doc.ok_or_else(|| Error::new(ErrorKind::Invalid, "a document out of the builder's range"))?;
+        self.docs.push(self.doc);
+        self.marks.clear();
+        self.marks.extend(self.fields.iter().map(|field| field.pairs.len()));
+        Ok(())
+    }
+
+    /// The next texts belong to this field. Ends the text before.
+    pub fn field(&mut self, field: usize) {
+        self.boundary();
+        self.field = field;
+    }
+
+    /// The next chunk of the text, folded.
+    pub fn text(&mut self, folded: &str) {
+        let Some(field) = self.fields.get_mut(self.field) else { return };
+        let (doc, memory) = (self.doc, &mut self.memory_bytes);
+        self.tokens.push(folded, |token| *memory += field.note(token, doc));
+    }
+
+    /// The text ends; no token reaches into the next.
+    pub fn boundary(&mut self) {
+        let Some(field) = self.fields.get_mut(self.field) else { return };
+        let (doc, memory) = (self.doc, &mut self.memory_bytes);
+        self.tokens.end(&mut |token: &[u8]| *memory += field.note(token, doc));
+    }
+
+    /// Takes the open document out again, as if it had never been begun; it is not covered.
+    pub fn abandon(&mut self) {
+        self.boundary();
+        if self.docs.pop().is_some() {
+            for (field, mark) in self.fields.iter_mut().zip(&self.marks) {
+                field.pairs.truncate(*mark);
+            }
+        }
+        // Tokens may remember it as their last document: it must not be begun again with the same number.
+        self.doc = NONE;
+    }
+
+    /// Documents so far.
+    pub fn len(&self) -> usize {
+        self.docs.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.docs.is_empty()
+    }
+
+    /// Memory held, bytes, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Writes the image in order to `out`. Its length, bytes.
+    pub fn finish(mut self, out: &mut Output<'_>) -> Result<u64> {
+        self.boundary();
+        self.docs.sort_unstable();
+        let span = self.docs.last().map_or(0, |last| u64::from(*last) + 1);
+        let mut put = |bytes: &[u8]| out(bytes);
+        let mut writer = Writer::new(self.base, span, &mut put);
+        for field in self.fields {
+            field.write(&mut writer)?;
+        }
+        writer.finish(self.docs.into_iter())
+    }
+
+    /// The image in memory.
+    pub fn finish_in_memory(self) -> Result<Vec<u8>> {
+        let mut image = Vec::new();
+        self.finish(&mut |bytes| {
+            image.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(image)
+    }
+}

@@ -1,0 +1,321 @@
+//! Reading an image: which documents contain a needle.
+//!
+//! Every block is verified against its checksums before its bytes are believed, once as long as the image is open. What does not match is
+//! `Corrupt`: then nothing that the image says may be used, since a token that is not read is a document that is missed.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use model::Result;
+use platform::Mapped;
+
+use crate::codec::Input;
+use crate::docs::DocSet;
+use crate::format::{BLOCK_ENTRY_BYTES, BlockEntry, DELIMITER, FIELDS_MAX, FOOTER_BYTES, Footer, corrupt};
+use crate::lists;
+use crate::needle::{Needle, Piece};
+
+/// A block's tokens, or its lists, were verified.
+const TOKENS_VERIFIED: u8 = 1;
+const LISTS_VERIFIED: u8 = 2;
+
+/// An image that can be asked.
+#[derive(Debug)]
+pub struct Index {
+    image: Mapped,
+    footer: Footer,
+    blocks: Vec<BlockEntry>,
+    /// Which blocks belong to each field.
+    fields: Vec<Range<usize>>,
+    /// The documents, as ranges that rise and do not touch.
+    covered: Vec<Range<u64>>,
+    verified: Vec<AtomicU8>,
+}
+
+/// One block, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block<'i> {
+    number: usize,
+    entry: BlockEntry,
+    pub(crate) tokens: &'i [u8],
+}
+
+/// The lists of one block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lists<'i> {
+    lengths: Input<'i>,
+    lists: &'i [u8],
+    at: usize,
+}
+
+impl<'i> Lists<'i> {
+    /// The next token's list, and whether it is one of bits.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<(&'i [u8], bool)> {
+        let length = self.lengths.varint()?;
+        let end = self.at.checked_add(usize::try_from(length >> 1).ok()?)?;
+        let list = self.lists.get(self.at..end)?;
+        self.at = end;
+        Some((list, length & 1 != 0))
+    }
+
+    /// Passes over lists.
+    #[inline]
+    fn skip(&mut self, count: usize) -> Option<()> {
+        for _ in 0..count {
+            let length = self.lengths.varint()?;
+            self.at = self.at.checked_add(usize::try_from(length >> 1).ok()?)?;
+        }
+        Some(())
+    }
+
+    /// Whether all lengths were read and all lists are theirs.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.lengths.0.is_empty() && self.at == self.lists.len()
+    }
+}
+
+impl Index {
+    /// Opens an image. `Corrupt` when its footer or table is damaged or of another version; blocks are verified when they are read.
+    pub fn open(image: Mapped) -> Result<Index> {
+        let at = image.len().saturating_sub(FOOTER_BYTES) as u64;
+        let parsed = Self::parse(&image).ok_or_else(|| corrupt(at, "the footer or the table is damaged"))?;
+        let (footer, blocks, fields, covered) = parsed;
+        let verified = blocks.iter().map(|_| AtomicU8::new(0)).collect();
+        Ok(Index { image, footer, blocks, fields, covered, verified })
+    }
+
+    #[expect(clippy::type_complexity, reason = "the parts of an index, once")]
+    fn parse(image: &[u8]) -> Option<(Footer, Vec<BlockEntry>, Vec<Range<usize>>, Vec<Range<u64>>)> {
+        let (body, footer) = image.split_last_chunk::<FOOTER_BYTES>()?;
+        let footer = Footer::read(footer)?;
+        let table = body.get(usize::try_from(footer.table_at).ok()?..)?;
+        let blocks_len = (footer.blocks as usize).checked_mul(BLOCK_ENTRY_BYTES)?;
+        if footer.fields as usize > FIELDS_MAX || crc32c::crc32c(table) != footer.table_crc || blocks_len > table.len()
+        {
+            return None;
+        }
+        footer.base.checked_add(footer.span)?;
+        let mut input = Input(table);
+        let mut fields = Vec::with_capacity(footer.fields as usize);
+        let mut from = 0usize;
+        for _ in 0..footer.fields {
+            let to = from.checked_add(input.u32()? as usize)?;
+            fields.push(from..to);
+            from = to;
+        }
+        if from != footer.blocks as usize {
+            return None;
+        }
+        let mut blocks = Vec::with_capacity(from);
+        for _ in 0..from {
+            blocks.push(BlockEntry::read(&mut input)?);
+        }
+        let mut covered = Vec::new();
+        let mut at = 0u64;
+        while !input.0.is_empty() {
+            let first = at.checked_add(input.varint()?)?;
+            at = first.checked_add(input.varint()?)?.checked_add(1)?;
+            covered.push(footer.base.checked_add(first)?..footer.base.checked_add(at)?);
+        }
+        (at <= footer.span).then_some((footer, blocks, fields, covered))
+    }
+
+    /// Its length, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.image.len() as u64
+    }
+
+    /// How many documents it covers.
+    pub fn documents(&self) -> u64 {
+        self.footer.documents
+    }
+
+    /// The documents that it covers, as ranges that rise. Of others it says nothing.
+    pub fn covered(&self) -> &[Range<u64>] {
+        &self.covered
+    }
+
+    /// The range that the documents lie in.
+    pub fn range(&self) -> Range<u64> {
+        self.footer.base..self.footer.base.saturating_add(self.footer.span)
+    }
+
+    /// How many fields documents have.
+    pub fn fields(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Bytes of the tokens of these fields: what a search of them looks through.
+    pub fn token_bytes(&self, fields: &[usize]) -> u64 {
+        let blocks = fields.iter().filter_map(|field| self.blocks.get(self.fields.get(*field)?.clone()));
+        blocks.flatten().map(|block| u64::from(block.tokens_len)).sum()
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.footer.base
+    }
+
+    /// Adds the covered documents that may contain the needle in one of these fields, together; exactly those that do when the needle
+    /// [is exact](Needle::is_exact). `Corrupt` when a block is damaged: what was added is of no use then.
+    pub fn find(&self, fields: &[usize], needle: &Needle, found: &mut DocSet) -> Result<()> {
+        let pieces = needle.pieces();
+        if pieces.is_empty() {
+            self.covered.iter().for_each(|range| found.insert_range(range.clone()));
+            return Ok(());
+        }
+        if let [piece] = pieces {
+            return self.find_piece(fields, piece, found);
+        }
+        let mut all: Option<DocSet> = None;
+        for piece in pieces {
+            let mut have = DocSet::new(self.range());
+            self.find_piece(fields, piece, &mut have)?;
+            if let Some(all) = &all {
+                have.intersect_with(all);
+            }
+            if have.is_empty() {
+                return Ok(());
+            }
+            all = Some(have);
+        }
+        all.iter().flat_map(DocSet::iter).for_each(|doc| found.insert(doc));
+        Ok(())
+    }
+
+    fn find_piece(&self, fields: &[usize], piece: &Piece, found: &mut DocSet) -> Result<()> {
+        for field in fields {
+            let Some(range) = self.fields.get(*field).cloned() else { continue };
+            let range = if piece.is_prefix { self.blocks_with_prefix(range, piece.prefix())? } else { range };
+            for number in range {
+                self.find_in_block(number, piece, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Those of a field's blocks that may have tokens with this beginning.
+    fn blocks_with_prefix(&self, range: Range<usize>, prefix: &[u8]) -> Result<Range<usize>> {
+        // The first block whose first token is greater than every token with the prefix; the one that begins below it comes before.
+        let mut bounds = [range.start, range.start];
+        for (bound, or_equal) in bounds.iter_mut().zip([false, true]) {
+            let (mut low, mut high) = (range.start, range.end);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let first = self.block(middle)?.first_token();
+                let is_before = if or_equal { first < prefix || first.starts_with(prefix) } else { first < prefix };
+                if is_before {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            *bound = low;
+        }
+        let [start, end] = bounds;
+        Ok(start.saturating_sub(1).max(range.start)..end)
+    }
+
+    fn find_in_block(&self, number: usize, piece: &Piece, found: &mut DocSet) -> Result<()> {
+        let block = self.block(number)?;
+        let tokens = block.tokens;
+        let malformed = || corrupt(block.entry.at, "a block is malformed");
+        let Some(mut hit) = piece.finder().find(tokens) else { return Ok(()) };
+        let mut lists = self.lists(&block)?;
+        // Where the token of the last hit ends, and how many tokens end before it.
+        let mut at = 0;
+        loop {
+            // A pattern that begins with a delimiter begins behind it; the delimiter ends the token before.
+            let inside = if tokens.get(hit) == Some(&DELIMITER) { hit + 1 } else { hit };
+            let before = tokens.get(at..inside).ok_or_else(malformed)?;
+            let skipped = memchr::memchr_iter(DELIMITER, before).count();
+            // The first delimiter ends no token.
+            lists.skip(if at == 0 { skipped.saturating_sub(1) } else { skipped }).ok_or_else(malformed)?;
+            let (list, is_bits) = lists.next().ok_or_else(malformed)?;
+            lists::add_to(list, is_bits, self.footer.base, found).ok_or_else(malformed)?;
+            let rest = tokens.get(inside..).unwrap_or_default();
+            at = inside + memchr::memchr(DELIMITER, rest).ok_or_else(malformed)? + 1;
+            // Behind the delimiter that ends the token; a pattern may begin with that very delimiter.
+            match piece.finder().find(tokens.get(at - 1..).unwrap_or_default()) {
+                Some(next) => hit = at - 1 + next,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    pub(crate) fn block_count(&self) -> usize {
+        self.blocks.len()
+    }
+
+    pub(crate) fn field_blocks(&self, field: usize) -> Range<usize> {
+        self.fields.get(field).cloned().unwrap_or(0..0)
+    }
+
+    /// The part of the image from `at` on, `len` bytes.
+    fn part(&self, at: u64, len: u32) -> Option<&[u8]> {
+        let at = usize::try_from(at).ok()?;
+        self.image.get(at..at.checked_add(len as usize)?)
+    }
+
+    /// A block, its tokens verified.
+    pub(crate) fn block(&self, number: usize) -> Result<Block<'_>> {
+        let missing = || corrupt(self.footer.table_at, "there is no such block");
+        let entry = *self.blocks.get(number).ok_or_else(missing)?;
+        let tokens = self.part(entry.at, entry.tokens_len).ok_or_else(missing)?;
+        self.verify(number, TOKENS_VERIFIED, entry, || crc32c::crc32c(tokens) == entry.tokens_crc)?;
+        Ok(Block { number, entry, tokens })
+    }
+
+    /// The lists of a block, verified.
+    pub(crate) fn lists<'i>(&'i self, block: &Block<'i>) -> Result<Lists<'i>> {
+        let entry = block.entry;
+        let missing = || corrupt(entry.at, "a block reaches behind the image");
+        let at = entry.at.saturating_add(u64::from(entry.tokens_len));
+        let lengths = self.part(at, entry.lengths_len).ok_or_else(missing)?;
+        let lists = self.part(at.saturating_add(u64::from(entry.lengths_len)), entry.lists_len).ok_or_else(missing)?;
+        self.verify(block.number, LISTS_VERIFIED, entry, || {
+            crc32c::crc32c_append(crc32c::crc32c(lengths), lists) == entry.lists_crc
+        })?;
+        Ok(Lists { lengths: Input(lengths), lists, at: 0 })
+    }
+
+    fn verify(&self, number: usize, what: u8, entry: BlockEntry, is_whole: impl FnOnce() -> bool) -> Result<()> {
+        let Some(verified) = self.verified.get(number) else { return Ok(()) };
+        if verified.load(Ordering::Relaxed) & what == 0 {
+            if !is_whole() {
+                return Err(corrupt(entry.at, "a block does not match its checksum"));
+            }
+            verified.fetch_or(what, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Forgets what was verified: a check reads everything again.
+    pub(crate) fn distrust(&self) {
+        self.verified.iter().for_each(|verified| verified.store(0, Ordering::Relaxed));
+    }
+}
+
+impl<'i> Block<'i> {
+    /// The first token; empty when the block is malformed.
+    fn first_token(&self) -> &'i [u8] {
+        self.each_token().next().unwrap_or_default()
+    }
+
+    /// The tokens in order.
+    pub(crate) fn each_token(&self) -> impl Iterator<Item = &'i [u8]> + use<'i> {
+        let tokens = self.tokens.strip_prefix(&[DELIMITER]).unwrap_or_default();
+        let tokens = tokens.strip_suffix(&[DELIMITER]).unwrap_or_default();
+        tokens.split(|byte| *byte == DELIMITER)
+    }
+
+    /// How many tokens the table says that there are.
+    pub(crate) fn count(&self) -> usize {
+        self.entry.tokens as usize
+    }
+
+    /// Where it begins in the image.
+    pub(crate) fn at(&self) -> u64 {
+        self.entry.at
+    }
+}
