@@ -180,7 +180,7 @@ fn the_index_says_what_a_scan_says() {
         compare(&mut random, &[&one], &documents, 50);
 
         // Without every third document.
-        let is_live = |id: u64| id % 3 != 0;
+        let is_live = |id: u64| !id.is_multiple_of(3);
         let fewer = merged(&parts, &is_live);
         documents.retain(|id, _| is_live(*id));
         assert_eq!(fewer.documents(), documents.len() as u64);
