@@ -121,6 +121,11 @@ impl Index {
         (at <= footer.span).then_some((footer, blocks, fields, covered))
     }
 
+    /// The image itself.
+    pub fn image(&self) -> &[u8] {
+        &self.image
+    }
+
     /// Its length, bytes.
     pub fn bytes(&self) -> u64 {
         self.image.len() as u64

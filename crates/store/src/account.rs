@@ -15,6 +15,7 @@ use platform::Env;
 use crate::edit::{Edit, Pending};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
+use crate::search::SearchIndex;
 use crate::writes::Writes;
 use crate::{MessageWriter, PendingMessage, Reader, View};
 
@@ -31,11 +32,17 @@ pub(crate) struct Inner {
     listeners: Arc<Listeners>,
     recent: RecentFloors,
     message_bytes_max: u64,
+    search: SearchIndex,
 }
 
 impl Inner {
     pub(crate) fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// What text search is answered from.
+    pub(crate) fn search(&self) -> &SearchIndex {
+        &self.search
     }
 
     /// The machine: for foreign files and the time.
@@ -188,7 +195,8 @@ impl Account {
             to_call.call();
         })));
         let recent = RecentFloors::default();
-        Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max }) }
+        let search = SearchIndex::new(&env, &log);
+        Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max, search }) }
     }
 
     /// Its name.

@@ -20,6 +20,8 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Messages whose derived data were compared with a fresh parse.
     pub derived: u64,
+    /// Messages whose texts were compared with what the search index has of them.
+    pub indexed: u64,
     /// What is wrong, with file and offset; empty when all is well.
     pub findings: Vec<Finding>,
 }
@@ -33,6 +35,7 @@ impl Account {
             records: log.records,
             bytes: log.bytes,
             derived: 0,
+            indexed: 0,
             findings: log.findings,
         };
         // What was damaged already when the account was opened may have been left out since.
@@ -42,6 +45,9 @@ impl Account {
             }
         }
         self.check_derived(&mut report)?;
+        let (indexed, findings) = self.inner.search().check(&self.inner)?;
+        report.indexed = indexed;
+        report.findings.extend(findings);
         Ok(report)
     }
 

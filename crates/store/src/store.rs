@@ -213,11 +213,18 @@ impl Store {
             let Some(account) = lock(&slot.open).as_ref().map(|open| Arc::clone(&open.account)) else { continue };
             // What was queued without anybody waiting (\Recent) becomes durable here.
             let log = account.inner.log();
-            let result = log.flush().and_then(|()| log.maintain(Budget { bytes: self.options.maintain_step_bytes }));
+            let bytes = self.options.maintain_step_bytes;
+            let result = log.flush().and_then(|()| log.maintain(Budget { bytes }));
+            let result = result.and_then(|report| {
+                let inner = &account.inner;
+                // What is sealed is indexed from the segment: one that is about to be replaced need not be read twice.
+                let is_more = inner.search().maintain(inner, bytes)?;
+                Ok(report.is_more || is_more)
+            });
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());
-            let report = result.map_err(|error| error.context(format!("maintaining account {name}")))?;
-            if report.is_more {
+            let is_more = result.map_err(|error| error.context(format!("maintaining account {name}")))?;
+            if is_more {
                 return Ok(true);
             }
         }
