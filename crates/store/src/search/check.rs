@@ -16,10 +16,10 @@ impl SearchIndex {
     /// How many messages were compared, and what is wrong. Reads the files, not what is open; what is damaged is made again by the next
     /// [`SearchIndex::maintain`].
     pub(crate) fn check(&self, account: &Arc<Inner>) -> Result<(u64, Vec<Finding>)> {
-        let (checked, mut findings) = parts::check(self.disk(), self.log())?;
+        let parts::Checked { parts, mut findings } = parts::check(self.disk(), self.log())?;
         let mut reader = Reader::new(Arc::clone(account));
         let mut compared = 0;
-        for (file, part) in checked {
+        for (file, part) in parts {
             let find = |email_id, what: String| Finding { file: file.clone(), offset: 0, email_id, what };
             let before = findings.len();
             match part.index.digests() {

@@ -222,29 +222,39 @@ pub(super) fn load(disk: &dyn Disk, log: &Log) -> Parts {
     parts
 }
 
-/// The parts that are on the disk and would be believed, opened anew, with the files of them; and what is damaged of the others.
-pub(super) fn check(disk: &dyn Disk, log: &Log) -> Result<(Vec<(PathBuf, Part)>, Vec<Finding>)> {
+/// What [`check`] found.
+#[derive(Debug, Default)]
+pub(super) struct Checked {
+    /// Parts that are on the disk and would be believed, with their files, opened anew.
+    pub(super) parts: Vec<(PathBuf, Part)>,
+    /// What is damaged of the others.
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Opens what the list on the disk names.
+pub(super) fn check(disk: &dyn Disk, log: &Log) -> Result<Checked> {
     let index_dir = log.index_dir();
     let path = index_dir.join(LIST_FILE);
     let find = |file: PathBuf, what: &str| Finding { file, offset: 0, email_id: None, what: what.to_owned() };
     let bytes = match disk.read(&path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Default::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Checked::default()),
         Err(error) => return Err(error.into()),
     };
     if !is_whole(&bytes) {
-        return Ok((Vec::new(), vec![find(path, "the list of the search index is damaged")]));
+        let findings = vec![find(path, "the list of the search index is damaged")];
+        return Ok(Checked { parts: Vec::new(), findings });
     }
-    let (mut parts, mut findings) = (Vec::new(), Vec::new());
+    let mut checked = Checked::default();
     let list = read_list(&bytes).unwrap_or_default();
     for (file, examined) in list.parts {
         let path = path_of(&index_dir, file.serial);
         match open_part(disk, &index_dir, examined, file) {
-            Some(part) => parts.push((path, part)),
-            None => findings.push(find(path, "a part of the search index is damaged or missing")),
+            Some(part) => checked.parts.push((path, part)),
+            None => checked.findings.push(find(path, "a part of the search index is damaged or missing")),
         }
     }
-    Ok((parts, findings))
+    Ok(checked)
 }
 
 /// Writes the list of those parts that are files, durably, and removes the files of others. Whoever still has one of those open reads on.
