@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use model::{Error, ErrorKind, Result};
 
-use crate::format::FIELDS_MAX;
-use crate::token::Tokens;
+use crate::format::{FIELDS_MAX, NO_NUMBER};
+use crate::token::{Cut, Kind, Tokens};
 use crate::write::{Output, Writer};
 
 /// No document, no token.
@@ -20,6 +20,8 @@ pub struct Builder {
     base: u64,
     fields: Vec<Field>,
     tokens: Tokens,
+    /// A number of each document that has one.
+    numbers: Vec<(u32, i32)>,
     /// Which field the open text belongs to.
     field: usize,
     /// The open document, counted from `base`.
@@ -28,12 +30,30 @@ pub struct Builder {
     docs: Vec<u32>,
     memory_bytes: usize,
     /// Lengths of the fields' pairs when the open document began.
-    marks: Vec<usize>,
+    marks: Vec<[usize; 2]>,
 }
 
-/// The tokens of one field.
+/// One field.
 #[derive(Debug)]
 struct Field {
+    cut: Cut,
+    tokens: Dictionary,
+    joints: Dictionary,
+}
+
+impl Field {
+    #[inline]
+    fn note(&mut self, kind: Kind, token: &[u8], doc: u32) -> usize {
+        match kind {
+            Kind::Token => self.tokens.note(token, doc),
+            Kind::Joint => self.joints.note(token, doc),
+        }
+    }
+}
+
+/// The tokens of one field, or its joints.
+#[derive(Debug)]
+struct Dictionary {
     numbers: HashMap<Box<[u8]>, u32>,
     /// The numbers of tokens of one ASCII character: every text has a few, very often.
     single: [u32; 128],
@@ -43,9 +63,9 @@ struct Field {
     pairs: Vec<(u32, u32)>,
 }
 
-impl Field {
+impl Dictionary {
     fn new() -> Self {
-        Field { numbers: HashMap::new(), single: [NONE; 128], last: Vec::new(), pairs: Vec::new() }
+        Dictionary { numbers: HashMap::default(), single: [NONE; 128], last: Vec::new(), pairs: Vec::new() }
     }
 
     /// Notes that the document has the token. The memory that took.
@@ -79,7 +99,7 @@ impl Field {
         memory
     }
 
-    /// Writes the field's tokens with their documents.
+    /// Writes the tokens with their documents.
     fn write(self, writer: &mut Writer<'_>) -> Result<()> {
         // The pairs sorted by token: counted, then put where they belong.
         let mut ends = vec![0u32; self.last.len() + 1];
@@ -114,18 +134,20 @@ impl Field {
             }
             writer.token(&token, docs)?;
         }
-        writer.end_field()
+        writer.end_section()
     }
 }
 
 impl Builder {
-    /// A builder for documents from `base` on with this many fields, at most [`FIELDS_MAX`].
-    pub fn new(base: u64, fields: usize) -> Self {
-        let fields = (0..fields.min(FIELDS_MAX)).map(|_| Field::new()).collect();
+    /// A builder for documents from `base` on with these fields, at most [`FIELDS_MAX`].
+    pub fn new(base: u64, cuts: &[Cut]) -> Self {
+        let field = |cut: &Cut| Field { cut: *cut, tokens: Dictionary::new(), joints: Dictionary::new() };
+        let fields = cuts.iter().take(FIELDS_MAX).map(field).collect();
         Builder {
             base,
             fields,
             tokens: Tokens::default(),
+            numbers: Vec::new(),
             field: 0,
             doc: NONE,
             docs: Vec::new(),
@@ -142,7 +164,7 @@ impl Builder {
         self.doc = doc.ok_or_else(|| Error::new(ErrorKind::Invalid, "a document out of the builder's range"))?;
         self.docs.push(self.doc);
         self.marks.clear();
-        self.marks.extend(self.fields.iter().map(|field| field.pairs.len()));
+        self.marks.extend(self.fields.iter().map(|field| [field.tokens.pairs.len(), field.joints.pairs.len()]));
         Ok(())
     }
 
@@ -156,23 +178,30 @@ impl Builder {
     pub fn text(&mut self, folded: &str) {
         let Some(field) = self.fields.get_mut(self.field) else { return };
         let (doc, memory) = (self.doc, &mut self.memory_bytes);
-        self.tokens.push(folded, |token| *memory += field.note(token, doc));
+        self.tokens.push(folded, field.cut, |kind, token| *memory += field.note(kind, token, doc));
     }
 
     /// The text ends; no token reaches into the next.
     pub fn boundary(&mut self) {
         let Some(field) = self.fields.get_mut(self.field) else { return };
         let (doc, memory) = (self.doc, &mut self.memory_bytes);
-        self.tokens.end(&mut |token: &[u8]| *memory += field.note(token, doc));
+        self.tokens.end(field.cut, &mut |kind: Kind, token: &[u8]| *memory += field.note(kind, token, doc));
+    }
+
+    /// Gives the open document a number that it can be found by; [`i32::MIN`] is none.
+    pub fn number(&mut self, number: i32) {
+        self.numbers.push((self.doc, number));
     }
 
     /// Takes the open document out again, as if it had never been begun; it is not covered.
     pub fn abandon(&mut self) {
         self.boundary();
         if self.docs.pop().is_some() {
-            for (field, mark) in self.fields.iter_mut().zip(&self.marks) {
-                field.pairs.truncate(*mark);
+            for (field, [tokens, joints]) in self.fields.iter_mut().zip(&self.marks) {
+                field.tokens.pairs.truncate(*tokens);
+                field.joints.pairs.truncate(*joints);
             }
+            self.numbers.pop_if(|(doc, _)| *doc == self.doc);
         }
         // Tokens may remember it as their last document: it must not be begun again with the same number.
         self.doc = NONE;
@@ -199,10 +228,19 @@ impl Builder {
         self.docs.sort_unstable();
         let span = self.docs.last().map_or(0, |last| u64::from(*last) + 1);
         let mut put = |bytes: &[u8]| out(bytes);
-        let mut writer = Writer::new(self.base, span, &mut put);
+        let cuts: Vec<Cut> = self.fields.iter().map(|field| field.cut).collect();
+        let mut writer = Writer::new(self.base, span, &cuts, &mut put);
         for field in self.fields {
-            field.write(&mut writer)?;
+            field.tokens.write(&mut writer)?;
+            field.joints.write(&mut writer)?;
         }
+        let mut numbers = vec![NO_NUMBER; usize::try_from(span).unwrap_or(0)];
+        for (doc, number) in self.numbers {
+            if let Some(place) = numbers.get_mut(doc as usize) {
+                *place = number;
+            }
+        }
+        writer.numbers(&numbers)?;
         writer.finish(self.docs.into_iter())
     }
 

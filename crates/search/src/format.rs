@@ -1,4 +1,4 @@
-//! The image: blocks, the table of the blocks, the documents that are covered, the footer. Byte tables: `docs/format-search.md`.
+//! The image: blocks, numbers, the table of the blocks, the documents that are covered, the footer. Byte tables: `docs/format-search.md`.
 
 use model::{Error, ErrorKind};
 
@@ -10,6 +10,10 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"MYSRCH\x01\n");
 pub const FOOTER_BYTES: usize = 64;
 /// Bytes of an entry in the table of the blocks.
 pub const BLOCK_ENTRY_BYTES: usize = 36;
+/// Bytes of a field in the table: how it is cut, the blocks of its tokens, the blocks of its joints.
+pub const FIELD_BYTES: usize = 12;
+/// A document without a number.
+pub(crate) const NO_NUMBER: i32 = i32::MIN;
 /// Fields that a document may have.
 pub const FIELDS_MAX: usize = 32;
 /// Stands before and behind every token: a byte that no UTF-8 text has.
@@ -33,6 +37,8 @@ pub(crate) struct Footer {
     /// How many documents are covered.
     pub(crate) documents: u64,
     pub(crate) table_crc: u32,
+    /// Of the numbers, which stand before the table.
+    pub(crate) numbers_crc: u32,
 }
 
 impl Footer {
@@ -46,6 +52,7 @@ impl Footer {
         out.extend_from_slice(&self.fields.to_le_bytes());
         out.extend_from_slice(&self.documents.to_le_bytes());
         out.extend_from_slice(&self.table_crc.to_le_bytes());
+        out.extend_from_slice(&self.numbers_crc.to_le_bytes());
         out.resize(from + FOOTER_BYTES - 4, 0);
         let crc = crc32c::crc32c(out.get(from..).unwrap_or_default());
         out.extend_from_slice(&crc.to_le_bytes());
@@ -65,6 +72,7 @@ impl Footer {
             fields: input.u32()?,
             documents: input.u64()?,
             table_crc: input.u32()?,
+            numbers_crc: input.u32()?,
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Every block is verified against its checksums before its bytes are believed, once as long as the image is open. What does not match is
 //! `Corrupt`: then nothing that the image says may be used, since a token that is not read is a document that is missed.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use model::Result;
@@ -11,9 +11,10 @@ use platform::Mapped;
 
 use crate::codec::Input;
 use crate::docs::DocSet;
-use crate::format::{BLOCK_ENTRY_BYTES, BlockEntry, DELIMITER, FIELDS_MAX, FOOTER_BYTES, Footer, corrupt};
+use crate::format::{BLOCK_ENTRY_BYTES, BlockEntry, DELIMITER, FIELDS_MAX, FOOTER_BYTES, Footer, NO_NUMBER, corrupt};
 use crate::lists;
 use crate::needle::{Needle, Piece};
+use crate::token::Cut;
 
 /// A block's tokens, or its lists, were verified.
 const TOKENS_VERIFIED: u8 = 1;
@@ -25,11 +26,14 @@ pub struct Index {
     image: Mapped,
     footer: Footer,
     blocks: Vec<BlockEntry>,
-    /// Which blocks belong to each field.
-    fields: Vec<Range<usize>>,
+    /// How the texts of each field are cut.
+    cuts: Vec<Cut>,
+    /// Which blocks belong to each section: the tokens of a field, its joints, those of the next one.
+    sections: Vec<Range<usize>>,
     /// The documents, as ranges that rise and do not touch.
     covered: Vec<Range<u64>>,
     verified: Vec<AtomicU8>,
+    are_numbers_verified: AtomicU8,
 }
 
 /// One block, taken apart.
@@ -75,18 +79,27 @@ impl<'i> Lists<'i> {
     }
 }
 
+/// What the end of an image says.
+struct Parsed {
+    footer: Footer,
+    blocks: Vec<BlockEntry>,
+    cuts: Vec<Cut>,
+    sections: Vec<Range<usize>>,
+    covered: Vec<Range<u64>>,
+}
+
 impl Index {
     /// Opens an image. `Corrupt` when its footer or table is damaged or of another version; blocks are verified when they are read.
     pub fn open(image: Mapped) -> Result<Index> {
         let at = image.len().saturating_sub(FOOTER_BYTES) as u64;
         let parsed = Self::parse(&image).ok_or_else(|| corrupt(at, "the footer or the table is damaged"))?;
-        let (footer, blocks, fields, covered) = parsed;
+        let Parsed { footer, blocks, cuts, sections, covered } = parsed;
         let verified = blocks.iter().map(|_| AtomicU8::new(0)).collect();
-        Ok(Index { image, footer, blocks, fields, covered, verified })
+        let are_numbers_verified = AtomicU8::new(0);
+        Ok(Index { image, footer, blocks, cuts, sections, covered, verified, are_numbers_verified })
     }
 
-    #[expect(clippy::type_complexity, reason = "the parts of an index, once")]
-    fn parse(image: &[u8]) -> Option<(Footer, Vec<BlockEntry>, Vec<Range<usize>>, Vec<Range<u64>>)> {
+    fn parse(image: &[u8]) -> Option<Parsed> {
         let (body, footer) = image.split_last_chunk::<FOOTER_BYTES>()?;
         let footer = Footer::read(footer)?;
         let table = body.get(usize::try_from(footer.table_at).ok()?..)?;
@@ -97,12 +110,15 @@ impl Index {
         }
         footer.base.checked_add(footer.span)?;
         let mut input = Input(table);
-        let mut fields = Vec::with_capacity(footer.fields as usize);
+        let (mut cuts, mut sections) = (Vec::new(), Vec::new());
         let mut from = 0usize;
         for _ in 0..footer.fields {
-            let to = from.checked_add(input.u32()? as usize)?;
-            fields.push(from..to);
-            from = to;
+            cuts.push(Cut::of_code(input.u32()?)?);
+            for _ in 0..2 {
+                let to = from.checked_add(input.u32()? as usize)?;
+                sections.push(from..to);
+                from = to;
+            }
         }
         if from != footer.blocks as usize {
             return None;
@@ -118,7 +134,9 @@ impl Index {
             at = first.checked_add(input.varint()?)?.checked_add(1)?;
             covered.push(footer.base.checked_add(first)?..footer.base.checked_add(at)?);
         }
-        (at <= footer.span).then_some((footer, blocks, fields, covered))
+        let numbers_len = footer.span.checked_mul(4)?;
+        let is_sound = at <= footer.span && numbers_len <= footer.table_at;
+        is_sound.then_some(Parsed { footer, blocks, cuts, sections, covered })
     }
 
     /// The image itself.
@@ -146,14 +164,14 @@ impl Index {
         self.footer.base..self.footer.base.saturating_add(self.footer.span)
     }
 
-    /// How many fields documents have.
-    pub fn fields(&self) -> usize {
-        self.fields.len()
+    /// How the texts of each field are cut.
+    pub fn cuts(&self) -> &[Cut] {
+        &self.cuts
     }
 
     /// Bytes of the tokens of these fields: what a search of them looks through.
     pub fn token_bytes(&self, fields: &[usize]) -> u64 {
-        let blocks = fields.iter().filter_map(|field| self.blocks.get(self.fields.get(*field)?.clone()));
+        let blocks = fields.iter().filter_map(|field| self.blocks.get(self.section_blocks(field * 2)));
         blocks.flatten().map(|block| u64::from(block.tokens_len)).sum()
     }
 
@@ -161,21 +179,30 @@ impl Index {
         self.footer.base
     }
 
-    /// Adds the covered documents that may contain the needle in one of these fields, together; exactly those that do when the needle
-    /// [is exact](Needle::is_exact). `Corrupt` when a block is damaged: what was added is of no use then.
+    /// Adds the covered documents that may contain the needle in one of these fields; of a field exactly those that do when the needle
+    /// [is exact](Needle::is_exact) in it. `Corrupt` when a block is damaged: what was added is of no use then.
     pub fn find(&self, fields: &[usize], needle: &Needle, found: &mut DocSet) -> Result<()> {
-        let pieces = needle.pieces();
-        if pieces.is_empty() {
-            self.covered.iter().for_each(|range| found.insert_range(range.clone()));
-            return Ok(());
+        for field in fields {
+            let Some(cut) = self.cuts.get(*field) else { continue };
+            let (tokens, joints) = needle.pieces(*cut);
+            // Joints first: fewer documents have one than have both words.
+            let conditions = joints.iter().map(|piece| (field * 2 + 1, piece));
+            let conditions: Vec<_> = conditions.chain(tokens.iter().map(|piece| (field * 2, piece))).collect();
+            match conditions.as_slice() {
+                [] => self.covered.iter().for_each(|range| found.insert_range(range.clone())),
+                [(section, piece)] => self.find_piece(*section, piece, found)?,
+                conditions => self.find_all(conditions, found)?,
+            }
         }
-        if let [piece] = pieces {
-            return self.find_piece(fields, piece, found);
-        }
+        Ok(())
+    }
+
+    /// Adds the documents that meet all conditions.
+    fn find_all(&self, conditions: &[(usize, &Piece)], found: &mut DocSet) -> Result<()> {
         let mut all: Option<DocSet> = None;
-        for piece in pieces {
+        for (section, piece) in conditions {
             let mut have = DocSet::new(self.range());
-            self.find_piece(fields, piece, &mut have)?;
+            self.find_piece(*section, piece, &mut have)?;
             if let Some(all) = &all {
                 have.intersect_with(all);
             }
@@ -188,18 +215,44 @@ impl Index {
         Ok(())
     }
 
-    fn find_piece(&self, fields: &[usize], piece: &Piece, found: &mut DocSet) -> Result<()> {
-        for field in fields {
-            let Some(range) = self.fields.get(*field).cloned() else { continue };
-            let range = if piece.is_prefix { self.blocks_with_prefix(range, piece.prefix())? } else { range };
-            for number in range {
-                self.find_in_block(number, piece, found)?;
+    fn find_piece(&self, section: usize, piece: &Piece, found: &mut DocSet) -> Result<()> {
+        let range = self.section_blocks(section);
+        let range = if piece.is_prefix { self.blocks_with_prefix(range, piece.prefix())? } else { range };
+        range.into_iter().try_for_each(|number| self.find_in_block(number, piece, found))
+    }
+
+    /// Adds the documents whose number is in the range.
+    pub fn find_numbers(&self, numbers: RangeInclusive<i32>, found: &mut DocSet) -> Result<()> {
+        self.each_number(|document, number| {
+            if numbers.contains(&number) {
+                found.insert(document);
+            }
+        })
+    }
+
+    /// Gives the documents that have a number, and it.
+    pub(crate) fn each_number(&self, mut visit: impl FnMut(u64, i32)) -> Result<()> {
+        let len = self.footer.span.saturating_mul(4);
+        let at = self.footer.table_at.saturating_sub(len);
+        let bounds = usize::try_from(at).ok().zip(usize::try_from(self.footer.table_at).ok());
+        let bytes = bounds.and_then(|(from, to)| self.image.get(from..to)).unwrap_or_default();
+        if self.are_numbers_verified.load(Ordering::Relaxed) == 0 {
+            if crc32c::crc32c(bytes) != self.footer.numbers_crc {
+                return Err(corrupt(at, "the numbers do not match their checksum"));
+            }
+            self.are_numbers_verified.store(1, Ordering::Relaxed);
+        }
+        let (numbers, _) = bytes.as_chunks::<4>();
+        for (document, number) in (self.base()..).zip(numbers) {
+            let number = i32::from_le_bytes(*number);
+            if number != NO_NUMBER {
+                visit(document, number);
             }
         }
         Ok(())
     }
 
-    /// Those of a field's blocks that may have tokens with this beginning.
+    /// Those of a section's blocks that may have tokens with this beginning.
     fn blocks_with_prefix(&self, range: Range<usize>, prefix: &[u8]) -> Result<Range<usize>> {
         // The first block whose first token is greater than every token with the prefix; the one that begins below it comes before.
         let mut bounds = [range.start, range.start];
@@ -252,8 +305,8 @@ impl Index {
         self.blocks.len()
     }
 
-    pub(crate) fn field_blocks(&self, field: usize) -> Range<usize> {
-        self.fields.get(field).cloned().unwrap_or(0..0)
+    pub(crate) fn section_blocks(&self, section: usize) -> Range<usize> {
+        self.sections.get(section).cloned().unwrap_or(0..0)
     }
 
     /// The part of the image from `at` on, `len` bytes.
@@ -298,6 +351,7 @@ impl Index {
     /// Forgets what was verified: a check reads everything again.
     pub(crate) fn distrust(&self) {
         self.verified.iter().for_each(|verified| verified.store(0, Ordering::Relaxed));
+        self.are_numbers_verified.store(0, Ordering::Relaxed);
     }
 }
 

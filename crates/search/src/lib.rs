@@ -33,9 +33,9 @@ mod write;
 
 pub use build::Builder;
 pub use docs::DocSet;
-pub use format::{BLOCK_ENTRY_BYTES, FIELDS_MAX, FOOTER_BYTES, MAGIC};
+pub use format::{BLOCK_ENTRY_BYTES, FIELD_BYTES, FIELDS_MAX, FOOTER_BYTES, MAGIC};
 pub use index::Index;
 pub use merge::merge;
 pub use needle::Needle;
-pub use token::{NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX};
+pub use token::{Cut, NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX};
 pub use verify::Digests;

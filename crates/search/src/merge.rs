@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use model::{Error, ErrorKind, Result};
 
-use crate::format::corrupt;
+use crate::format::{NO_NUMBER, corrupt};
 use crate::index::{Index, Lists};
 use crate::lists;
 use crate::write::{Output, Writer};
 
-/// Goes through the tokens of one field of an image.
+/// Goes through one section of an image: the tokens of a field, or its joints.
 struct Cursor<'i> {
     index: &'i Index,
     /// Blocks that are still to come.
@@ -21,8 +21,8 @@ struct Cursor<'i> {
 }
 
 impl<'i> Cursor<'i> {
-    fn new(index: &'i Index, field: usize) -> Result<Self> {
-        let blocks = index.field_blocks(field);
+    fn new(index: &'i Index, section: usize) -> Result<Self> {
+        let blocks = index.section_blocks(section);
         let mut cursor = Cursor { index, blocks, tokens: Box::new(std::iter::empty()), lists: None, token: None };
         cursor.advance()?;
         Ok(cursor)
@@ -61,7 +61,7 @@ impl<'i> Cursor<'i> {
 }
 
 /// Writes one image of all documents of `indexes` for which `is_live` holds. They cover different documents and have the same fields.
-/// Its length, bytes. Memory: a block of the new image, its table, and the documents of one token.
+/// Its length, bytes. Memory: a block of the new image, its table, the documents of one token, and four bytes a document of the range.
 ///
 /// `Corrupt` when one of the images is damaged; `Invalid` when the documents are too far apart for one.
 pub fn merge(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool, out: &mut Output<'_>) -> Result<u64> {
@@ -71,12 +71,15 @@ pub fn merge(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool, out: &mut Output
     if span >= u64::from(u32::MAX) {
         return Err(Error::new(ErrorKind::Invalid, "the documents are too far apart for one search index"));
     }
-    let fields = indexes.iter().map(|index| index.fields()).max().unwrap_or(0);
+    let cuts = indexes.first().map_or(&[][..], |index| index.cuts());
+    if indexes.iter().any(|index| index.cuts() != cuts) {
+        return Err(Error::new(ErrorKind::Invalid, "search indexes of different kinds"));
+    }
     let mut put = |bytes: &[u8]| out(bytes);
-    let mut writer = Writer::new(base, span, &mut put);
+    let mut writer = Writer::new(base, span, cuts, &mut put);
     let mut docs = Vec::new();
-    for field in 0..fields {
-        let mut cursors = indexes.iter().map(|index| Cursor::new(index, field)).collect::<Result<Vec<_>>>()?;
+    for section in 0..cuts.len() * 2 {
+        let mut cursors = indexes.iter().map(|index| Cursor::new(index, section)).collect::<Result<Vec<_>>>()?;
         while let Some(token) = cursors.iter().filter_map(|cursor| cursor.token).min() {
             docs.clear();
             for cursor in cursors.iter_mut().filter(|cursor| cursor.token == Some(token)) {
@@ -88,8 +91,18 @@ pub fn merge(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool, out: &mut Output
             }
             writer.token(token, &docs)?;
         }
-        writer.end_field()?;
+        writer.end_section()?;
     }
+    let mut numbers = vec![NO_NUMBER; usize::try_from(span).unwrap_or(0)];
+    for index in indexes {
+        index.each_number(|document, number| {
+            let place = usize::try_from(document.wrapping_sub(base)).ok().and_then(|at| numbers.get_mut(at));
+            if let Some(place) = place.filter(|_| is_live(document)) {
+                *place = number;
+            }
+        })?;
+    }
+    writer.numbers(&numbers)?;
     let mut covered: Vec<Range<u64>> = indexes.iter().flat_map(|index| index.covered()).cloned().collect();
     covered.sort_unstable_by_key(|range| range.start);
     let covered = covered.into_iter().flatten().filter(|document| is_live(*document));

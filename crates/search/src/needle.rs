@@ -3,13 +3,22 @@
 use memchr::memmem::Finder;
 
 use crate::format::DELIMITER;
-use crate::token::{NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX, runs};
+use crate::token::{Class, Cut, JOINT_GAP_BYTES_MAX, JOINT_WORD_BYTES, NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX};
+use crate::token::{head, runs, tail};
 
 /// What is looked for, folded like the texts.
 #[derive(Clone, Debug)]
 pub struct Needle {
-    pieces: Vec<Piece>,
-    is_exact: bool,
+    /// All of it, as it is in one token when texts are not cut; none for an empty needle.
+    whole: Vec<Piece>,
+    tokens: Vec<Piece>,
+    joints: Vec<Piece>,
+    /// Short enough to be in one piece of a long token.
+    is_short: bool,
+    /// It lies inside one token.
+    is_token: bool,
+    /// It lies inside one joint.
+    is_joint: bool,
 }
 
 /// One condition: some token has these bytes.
@@ -23,15 +32,14 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    fn new(bytes: &str, begins: bool, ends: bool) -> Self {
-        let bytes = bytes.as_bytes();
+    fn new(bytes: &[u8], begins: bool, ends: bool) -> Self {
         let len = bytes.len();
         // A token that is cut into pieces keeps its beginning and its end in one piece, so far and no further.
         let is_whole = begins && ends && len <= TOKEN_BYTES_MAX;
         let (bytes, begins, ends) = match len > NEEDLE_EXACT_BYTES_MAX && !is_whole {
             false => (bytes, begins, ends),
-            true if ends && !begins => (bytes.get(len - NEEDLE_EXACT_BYTES_MAX..).unwrap_or_default(), false, true),
-            true => (bytes.get(..NEEDLE_EXACT_BYTES_MAX).unwrap_or_default(), begins, false),
+            true if ends && !begins => (tail(bytes, NEEDLE_EXACT_BYTES_MAX), false, true),
+            true => (head(bytes, NEEDLE_EXACT_BYTES_MAX), begins, false),
         };
         let mut pattern = Vec::with_capacity(bytes.len() + 2);
         pattern.extend(begins.then_some(DELIMITER));
@@ -55,26 +63,62 @@ impl Piece {
 impl Needle {
     /// The needle for a folded text. An empty one is in every document.
     pub fn new(folded: &str) -> Self {
-        let mut parts = Vec::new();
-        runs(folded, |run, _| parts.push(run));
-        let last = parts.len().saturating_sub(1);
-        let is_exact = parts.len() <= 1 && folded.len() <= NEEDLE_EXACT_BYTES_MAX;
-        let pieces = parts.iter().enumerate();
-        // A space between two words says next to nothing.
-        let pieces = pieces.filter(|(n, part)| *n == 0 || *n == last || **part != " ");
-        let mut pieces: Vec<Piece> = pieces.map(|(n, part)| Piece::new(part, n > 0, n < last)).collect();
+        let mut runs_of: Vec<(&str, Class)> = Vec::new();
+        runs(folded, |run, class| runs_of.push((run, class)));
+        let last = runs_of.len().saturating_sub(1);
+        let is_short = folded.len() <= NEEDLE_EXACT_BYTES_MAX;
+        let mut tokens = Vec::new();
+        let (mut joints, mut is_joint) = (Vec::new(), false);
+        for (n, (run, class)) in runs_of.iter().enumerate() {
+            // A space between two words says next to nothing.
+            if n == 0 || n == last || *run != " " {
+                tokens.push(Piece::new(run.as_bytes(), n > 0, n < last));
+            }
+            if *class == Class::Between && last > 0 && run.len() <= JOINT_GAP_BYTES_MAX {
+                let word = |n: Option<usize>| n.and_then(|n| runs_of.get(n)).map_or(&[][..], |(run, _)| run.as_bytes());
+                let (before, behind) = (word(n.checked_sub(1)), word(n.checked_add(1)));
+                let pattern = [tail(before, JOINT_WORD_BYTES), run.as_bytes(), head(behind, JOINT_WORD_BYTES)].concat();
+                // The word before is known whole, or as much of it as a joint has; likewise the one behind.
+                let begins = n > 1 || before.len() >= JOINT_WORD_BYTES;
+                let ends = n + 1 < last || behind.len() >= JOINT_WORD_BYTES;
+                joints.push(Piece::new(&pattern, begins, ends));
+                is_joint = before.len() <= JOINT_WORD_BYTES && behind.len() <= JOINT_WORD_BYTES;
+            }
+        }
         // Those that are looked up come before those that need a scan; the longest first, which fewest documents have.
-        pieces.sort_by_key(|piece| (!piece.is_prefix, usize::MAX - piece.pattern.len()));
-        Needle { pieces, is_exact }
+        for pieces in [&mut tokens, &mut joints] {
+            pieces.sort_by_key(|piece| (!piece.is_prefix, usize::MAX - piece.pattern.len()));
+        }
+        let gaps = runs_of.iter().filter(|(_, class)| *class == Class::Between).count();
+        let whole = (!folded.is_empty()).then(|| Piece::new(folded.as_bytes(), false, false));
+        Needle {
+            whole: whole.into_iter().collect(),
+            is_token: runs_of.len() <= 1 && is_short,
+            is_joint: is_joint && gaps == 1,
+            is_short,
+            tokens,
+            joints,
+        }
     }
 
-    /// Whether the index alone answers it: otherwise the documents found are to be verified.
-    pub fn is_exact(&self) -> bool {
-        self.is_exact
+    /// Whether the index alone answers it in a field that is cut so: otherwise the documents found are to be verified.
+    pub fn is_exact(&self, cut: Cut) -> bool {
+        match cut {
+            Cut::Whole => self.is_short,
+            Cut::Tokens => self.is_token,
+            Cut::Joints => self.is_token || self.is_joint,
+        }
     }
 
-    pub(crate) fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    /// What a document must have in a field that is cut so: of tokens, and of joints.
+    pub(crate) fn pieces(&self, cut: Cut) -> (&[Piece], &[Piece]) {
+        match cut {
+            Cut::Whole => (&self.whole, &[]),
+            Cut::Tokens => (&self.tokens, &[]),
+            // Such a joint is all there is to the needle.
+            Cut::Joints if self.is_joint => (&[], &self.joints),
+            Cut::Joints => (&self.tokens, &self.joints),
+        }
     }
 }
 
@@ -82,29 +126,59 @@ impl Needle {
 mod tests {
     use super::*;
 
-    fn patterns(needle: &str) -> (Vec<String>, bool) {
-        let needle = Needle::new(needle);
+    fn patterns(pieces: &[Piece]) -> Vec<String> {
         let shown = |byte: &u8| if *byte == DELIMITER { '|' } else { char::from(*byte) };
-        let text = |piece: &Piece| piece.pattern.iter().map(shown).collect();
-        (needle.pieces().iter().map(text).collect(), needle.is_exact())
+        pieces.iter().map(|piece| piece.pattern.iter().map(shown).collect()).collect()
     }
 
     #[test]
-    fn pieces() {
-        assert_eq!(patterns("happy"), (vec!["happy".to_owned()], true));
-        assert_eq!(patterns("--"), (vec!["--".to_owned()], true));
-        assert_eq!(patterns("new year"), (vec!["|year".to_owned(), "new|".to_owned()], false));
-        assert_eq!(patterns("a, b c"), (["|, |", "|b|", "|c", "a|"].map(str::to_owned).to_vec(), false));
-        assert_eq!(patterns(""), (vec![], true));
+    fn tokens() {
+        let tokens = |needle: &str| patterns(Needle::new(needle).pieces(Cut::Tokens).0);
+        assert_eq!(tokens("happy"), ["happy"]);
+        assert_eq!(tokens("--"), ["--"]);
+        assert_eq!(tokens("new year"), ["|year", "new|"]);
+        assert_eq!(tokens("a, b c"), ["|, |", "|b|", "|c", "a|"]);
+        assert!(tokens("").is_empty());
+    }
+
+    #[test]
+    fn joints() {
+        let joints = |needle: &str| patterns(Needle::new(needle).pieces(Cut::Joints).1);
+        assert_eq!(joints("new year"), ["|new yea|"]);
+        assert_eq!(joints("a year"), ["a yea|"]);
+        assert_eq!(joints("proof. a"), ["|oof. a"]);
+        assert_eq!(joints("x a, year"), ["|a, yea|", "x a|"]);
+        assert_eq!(joints("re:"), ["re:"]);
+        assert_eq!(joints(" cats"), [" cat|"]);
+        assert!(joints("a---------b").is_empty(), "such a gap is in no joint");
+        assert!(joints("happy").is_empty());
+    }
+
+    #[test]
+    fn exactness() {
+        let exact = |needle: &str| {
+            let needle = Needle::new(needle);
+            [Cut::Whole, Cut::Tokens, Cut::Joints].map(|cut| needle.is_exact(cut))
+        };
+        assert_eq!(exact("happy"), [true, true, true]);
+        assert_eq!(exact(""), [true, true, true]);
+        assert_eq!(exact("of the"), [true, false, true]);
+        assert_eq!(exact("re:"), [true, false, true]);
+        assert_eq!(exact("of them"), [true, false, false]);
+        assert_eq!(exact("a b c"), [true, false, false]);
+        assert_eq!(exact("a - b"), [true, false, true]);
+        assert_eq!(exact("a---------b"), [true, false, false]);
+        assert_eq!(exact(&"x".repeat(65)), [false, false, false]);
     }
 
     #[test]
     fn long_pieces_are_cut() {
         let (long, longest) = ("x".repeat(100), "x".repeat(200));
-        assert_eq!(patterns(&long), (vec!["x".repeat(64)], false));
-        assert!(patterns(&format!("-{long}-")).0.contains(&format!("|{long}|")));
-        assert!(patterns(&format!("-{longest}-")).0.contains(&format!("|{}", "x".repeat(64))));
-        assert!(patterns(&format!("-{longest}")).0.contains(&format!("|{}", "x".repeat(64))));
-        assert!(patterns(&format!("{longest}-")).0.contains(&format!("{}|", "x".repeat(64))));
+        let tokens = |needle: &str| patterns(Needle::new(needle).pieces(Cut::Tokens).0);
+        assert_eq!(tokens(&long), ["x".repeat(64)]);
+        assert!(tokens(&format!("-{long}-")).contains(&format!("|{long}|")));
+        assert!(tokens(&format!("-{longest}-")).contains(&format!("|{}", "x".repeat(64))));
+        assert!(tokens(&format!("-{longest}")).contains(&format!("|{}", "x".repeat(64))));
+        assert!(tokens(&format!("{longest}-")).contains(&format!("{}|", "x".repeat(64))));
     }
 }

@@ -6,6 +6,9 @@
 //! A run longer than [`TOKEN_BYTES_MAX`] becomes pieces of that length, each beginning [`STRIDE`] bytes after the one before. So any
 //! [`NEEDLE_EXACT_BYTES_MAX`] bytes of a run lie together in one piece: the first piece begins the run, the last one ends it and is no
 //! shorter than that.
+//!
+//! A *joint* is where runs meet: the last bytes of a word, what stands behind it, the first bytes of the next word. There is one for each
+//! run between words, also at the ends of a text, where a word is missing.
 
 /// The longest token, bytes.
 pub const TOKEN_BYTES_MAX: usize = 128;
@@ -58,46 +61,172 @@ pub(crate) fn runs<'t>(text: &'t str, mut run: impl FnMut(&'t str, Class)) {
     }
 }
 
+/// How the texts of a field are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Not at all: any needle lies inside one token. For short texts that many documents share.
+    Whole,
+    /// Into words and what stands between.
+    Tokens,
+    /// The same, and where they meet is noted as well: needles of several tokens have fewer wrong candidates, those of short words none.
+    Joints,
+}
+
+impl Cut {
+    /// Its number in an image.
+    pub(crate) fn code(self) -> u32 {
+        match self {
+            Cut::Whole => 0,
+            Cut::Tokens => 1,
+            Cut::Joints => 2,
+        }
+    }
+
+    pub(crate) fn of_code(code: u32) -> Option<Self> {
+        [Cut::Whole, Cut::Tokens, Cut::Joints].into_iter().find(|cut| cut.code() == code)
+    }
+}
+
+/// What the tokenizer found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A token.
+    Token,
+    /// The end of a word, what stands between, the beginning of the next word.
+    Joint,
+}
+
+/// Bytes of the word on either side that a joint has, at most.
+pub(crate) const JOINT_WORD_BYTES: usize = 3;
+/// Bytes of what stands between that a joint has at most. A longer run makes two joints: its beginning behind the word before it, and
+/// its end before the next word.
+pub(crate) const JOINT_GAP_BYTES_MAX: usize = 8;
+
+/// The first `len` bytes, or all.
+pub(crate) fn head(bytes: &[u8], len: usize) -> &[u8] {
+    bytes.get(..len).unwrap_or(bytes)
+}
+
+/// The last `len` bytes, or all.
+pub(crate) fn tail(bytes: &[u8], len: usize) -> &[u8] {
+    bytes.get(bytes.len().saturating_sub(len)..).unwrap_or(bytes)
+}
+
 /// Cuts texts that come in chunks into tokens. Memory: one token.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     /// The run so far, or the end of it that the next piece needs.
     open: Vec<u8>,
     class: Option<Class>,
+    /// How the open run begins, when it was too long to be there still.
+    head: Vec<u8>,
+    joint: Joint,
+}
+
+/// A joint in the making.
+#[derive(Debug, Default)]
+struct Joint {
+    /// The end of the word before, the run behind it, and room for the beginning of the next word.
+    bytes: Vec<u8>,
+    /// A run of [`Class::Between`] is in it.
+    has_gap: bool,
+}
+
+impl Joint {
+    /// A run has ended: how it begins and how it ends, each at least [`JOINT_GAP_BYTES_MAX`] bytes of it or all.
+    #[inline]
+    fn run(&mut self, class: Class, start: &[u8], end: &[u8], is_long: bool, emit: &mut impl FnMut(Kind, &[u8])) {
+        match class {
+            Class::Word => {
+                if self.has_gap {
+                    self.bytes.extend_from_slice(head(start, JOINT_WORD_BYTES));
+                    emit(Kind::Joint, &self.bytes);
+                }
+                self.has_gap = false;
+                self.bytes.clear();
+                self.bytes.extend_from_slice(tail(end, JOINT_WORD_BYTES));
+            }
+            Class::Between => {
+                self.bytes.extend_from_slice(head(start, JOINT_GAP_BYTES_MAX));
+                if is_long {
+                    emit(Kind::Joint, &self.bytes);
+                    self.bytes.clear();
+                    self.bytes.extend_from_slice(tail(end, JOINT_GAP_BYTES_MAX));
+                }
+                self.has_gap = true;
+            }
+        }
+    }
+
+    /// The text has ended.
+    fn end(&mut self, emit: &mut impl FnMut(Kind, &[u8])) {
+        if self.has_gap {
+            emit(Kind::Joint, &self.bytes);
+        }
+        self.has_gap = false;
+        self.bytes.clear();
+    }
 }
 
 impl Tokens {
-    /// Takes the next chunk of a text.
-    pub(crate) fn push(&mut self, chunk: &str, mut emit: impl FnMut(&[u8])) {
+    /// Takes the next chunk of a text, all of whose chunks are cut alike.
+    pub(crate) fn push(&mut self, chunk: &str, cut: Cut, mut emit: impl FnMut(Kind, &[u8])) {
+        if cut == Cut::Whole {
+            self.class = Some(Class::Word);
+            return self.extend(chunk.as_bytes(), cut, &mut emit);
+        }
         let end = chunk.len();
         let mut at = 0;
         runs(chunk, |run, class| {
             if self.class != Some(class) {
-                self.end(&mut emit);
+                self.end_run(cut, &mut emit);
             }
+            let run = run.as_bytes();
             at += run.len();
             if at < end && self.open.is_empty() && run.len() <= TOKEN_BYTES_MAX {
                 // The usual case: the run begins and ends here.
-                return emit(run.as_bytes());
+                emit(Kind::Token, run);
+                if cut == Cut::Joints {
+                    self.joint.run(class, run, run, run.len() > JOINT_GAP_BYTES_MAX, &mut emit);
+                }
+                return;
             }
             self.class = Some(class);
-            for piece in run.as_bytes().chunks(TOKEN_BYTES_MAX) {
-                self.open.extend_from_slice(piece);
-                while let Some(piece) = self.open.get(..TOKEN_BYTES_MAX).filter(|_| self.open.len() > TOKEN_BYTES_MAX) {
-                    emit(piece);
-                    self.open.drain(..STRIDE);
-                }
-            }
+            self.extend(run, cut, &mut emit);
         });
     }
 
-    /// The text ends; no run reaches into the next one.
-    pub(crate) fn end(&mut self, emit: &mut impl FnMut(&[u8])) {
-        if !self.open.is_empty() {
-            emit(&self.open);
+    /// More of the open run.
+    fn extend(&mut self, run: &[u8], cut: Cut, emit: &mut impl FnMut(Kind, &[u8])) {
+        for piece in run.chunks(TOKEN_BYTES_MAX) {
+            self.open.extend_from_slice(piece);
+            while let Some(piece) = self.open.get(..TOKEN_BYTES_MAX).filter(|_| self.open.len() > TOKEN_BYTES_MAX) {
+                emit(Kind::Token, piece);
+                if cut == Cut::Joints && self.head.is_empty() {
+                    self.head.extend_from_slice(head(piece, JOINT_GAP_BYTES_MAX));
+                }
+                self.open.drain(..STRIDE);
+            }
+        }
+    }
+
+    fn end_run(&mut self, cut: Cut, emit: &mut impl FnMut(Kind, &[u8])) {
+        if let Some(class) = self.class.take().filter(|_| !self.open.is_empty()) {
+            emit(Kind::Token, &self.open);
+            if cut == Cut::Joints {
+                let is_long = self.open.len() > JOINT_GAP_BYTES_MAX;
+                let start = if self.head.is_empty() { &self.open } else { &self.head };
+                self.joint.run(class, start, &self.open, is_long, emit);
+            }
             self.open.clear();
         }
-        self.class = None;
+        self.head.clear();
+    }
+
+    /// The text ends; no run reaches into the next one.
+    pub(crate) fn end(&mut self, cut: Cut, emit: &mut impl FnMut(Kind, &[u8])) {
+        self.end_run(cut, emit);
+        self.joint.end(emit);
     }
 }
 
@@ -106,15 +235,48 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn tokens(chunks: &[&str]) -> Vec<String> {
+    fn cut(chunks: &[&str], cut: Cut, wanted: Kind) -> Vec<String> {
         let mut tokens = Tokens::default();
         let mut all = Vec::new();
-        let mut emit = |token: &[u8]| all.push(String::from_utf8_lossy(token).into_owned());
+        let mut emit = |kind: Kind, token: &[u8]| {
+            if kind == wanted {
+                all.push(token.iter().copied().map(char::from).collect());
+            }
+        };
         for chunk in chunks {
-            tokens.push(chunk, &mut emit);
+            tokens.push(chunk, cut, &mut emit);
         }
-        tokens.end(&mut emit);
+        tokens.end(cut, &mut emit);
         all
+    }
+
+    fn tokens(chunks: &[&str]) -> Vec<String> {
+        let bytes = cut(chunks, Cut::Tokens, Kind::Token);
+        let bytes = bytes.iter().map(|token| token.chars().map(|byte| byte as u8).collect::<Vec<u8>>());
+        bytes.map(|token| String::from_utf8_lossy(&token).into_owned()).collect()
+    }
+
+    fn joints(chunks: &[&str]) -> Vec<String> {
+        cut(chunks, Cut::Joints, Kind::Joint)
+    }
+
+    #[test]
+    fn joints_are_where_words_meet() {
+        assert_eq!(joints(&["the quick, brown"]), ["the qui", "ick, bro"]);
+        assert_eq!(joints(&["a b", "c", " d."]), ["a bc", "bc d", "d."]);
+        assert_eq!(joints(&[" x"]), [" x"]);
+        assert_eq!(joints(&["word"]), Vec::<String>::new());
+        assert_eq!(joints(&["..."]), ["..."]);
+        assert_eq!(joints(&["abcd---------1234"]), ["bcd--------", "--------123"]);
+        let (word, gap) = ("abcdefgh".repeat(40), "-=+".repeat(50));
+        assert_eq!(joints(&[&word, &gap, &word]), ["fgh-=+-=+-=", "=+-=+-=+abc"]);
+    }
+
+    #[test]
+    fn whole_texts_are_one_token() {
+        assert_eq!(cut(&["Re: ", "a b"], Cut::Whole, Kind::Token), ["Re: a b"]);
+        assert!(cut(&["Re: ", "a b"], Cut::Whole, Kind::Joint).is_empty());
+        assert_eq!(cut(&["a b".repeat(50).as_str()], Cut::Whole, Kind::Token).len(), 2);
     }
 
     #[test]
@@ -164,6 +326,8 @@ mod tests {
             cuts.sort_unstable();
             let chunks: Vec<&str> = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect();
             prop_assert_eq!(tokens(&chunks), tokens(&[&text]));
+            prop_assert_eq!(joints(&chunks), joints(&[&text]));
+            prop_assert_eq!(cut(&chunks, Cut::Whole, Kind::Token), cut(&[&text], Cut::Whole, Kind::Token));
         }
     }
 }

@@ -9,13 +9,13 @@ use crate::format::corrupt;
 use crate::index::Index;
 use crate::lists;
 
-/// Of each document a digest of its tokens in all fields, whatever their order: equal for equal sets of tokens.
+/// Of each document a digest of its number and of its tokens and joints in all fields, whatever their order: equal for equal sets.
 pub type Digests = BTreeMap<u64, u64>;
 
 /// FNV-1a.
-fn hash(field: usize, token: &[u8]) -> u64 {
+fn hash(section: usize, token: &[u8]) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = token.iter().fold(step(0xcbf2_9ce4_8422_2325, field as u8), |hash, byte| step(hash, *byte));
+    let hash = token.iter().fold(step(0xcbf2_9ce4_8422_2325, section as u8), |hash, byte| step(hash, *byte));
     // Sums of hashes are compared: the bits should depend on all bytes.
     (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (hash >> 32)
 }
@@ -29,9 +29,9 @@ impl Index {
             return Err(corrupt(0, "the documents are not as many as the footer says"));
         }
         let mut seen = 0;
-        for field in 0..self.fields() {
+        for section in 0..self.cuts().len() * 2 {
             let mut before: &[u8] = &[];
-            for number in self.field_blocks(field) {
+            for number in self.section_blocks(section) {
                 seen += 1;
                 let block = self.block(number)?;
                 let mut lists = self.lists(&block)?;
@@ -43,7 +43,7 @@ impl Index {
                         return Err(corrupt(block.at(), "the tokens are not sorted"));
                     }
                     before = token;
-                    let hash = hash(field, token);
+                    let hash = hash(section, token);
                     let (list, is_bits) = lists.next().ok_or_else(malformed)?;
                     let mut is_stranger = false;
                     lists::each(list, is_bits, |doc| {
@@ -63,6 +63,11 @@ impl Index {
                 }
             }
         }
+        self.each_number(|document, number| {
+            if let Some(digest) = digests.get_mut(&document) {
+                *digest = digest.wrapping_add(hash(usize::MAX, &number.to_le_bytes()));
+            }
+        })?;
         if seen != self.block_count() {
             return Err(corrupt(0, "a block belongs to no field"));
         }

@@ -5,6 +5,7 @@ use model::{Error, ErrorKind, Result};
 use crate::codec::put_varint;
 use crate::format::{BLOCK_LISTS_BYTES, BLOCK_TOKENS_BYTES, BlockEntry, DELIMITER, Footer};
 use crate::lists;
+use crate::token::Cut;
 
 /// Takes the bytes of an image in order.
 pub(crate) type Output<'o> = dyn FnMut(&[u8]) -> Result<()> + 'o;
@@ -15,8 +16,10 @@ pub(crate) struct Writer<'o> {
     at: u64,
     base: u64,
     span: u64,
-    /// Blocks of each field.
-    fields: Vec<u32>,
+    cuts: Vec<Cut>,
+    /// Blocks of each section: the tokens and the joints of one field after another.
+    sections: Vec<u32>,
+    numbers_crc: u32,
     table: Vec<u8>,
     blocks_before: u32,
     blocks: u32,
@@ -27,13 +30,15 @@ pub(crate) struct Writer<'o> {
 }
 
 impl<'o> Writer<'o> {
-    pub(crate) fn new(base: u64, span: u64, out: &'o mut Output<'o>) -> Self {
+    pub(crate) fn new(base: u64, span: u64, cuts: &[Cut], out: &'o mut Output<'o>) -> Self {
         Writer {
             out,
             at: 0,
             base,
             span,
-            fields: Vec::new(),
+            cuts: cuts.to_vec(),
+            sections: Vec::new(),
+            numbers_crc: 0,
             table: Vec::new(),
             blocks_before: 0,
             blocks: 0,
@@ -93,19 +98,30 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// What follows belongs to the next field.
-    pub(crate) fn end_field(&mut self) -> Result<()> {
+    /// What follows belongs to the joints of the field, or to the tokens of the next one.
+    pub(crate) fn end_section(&mut self) -> Result<()> {
         self.end_block()?;
-        self.fields.push(self.blocks - self.blocks_before);
+        self.sections.push(self.blocks - self.blocks_before);
         self.blocks_before = self.blocks;
+        Ok(())
+    }
+
+    /// Behind all sections: a number for each document of the span.
+    pub(crate) fn numbers(&mut self, numbers: &[i32]) -> Result<()> {
+        let mut bytes = Vec::with_capacity(numbers.len() * 4);
+        numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+        self.numbers_crc = crc32c::crc32c(&bytes);
+        (self.out)(&bytes)?;
+        self.at += bytes.len() as u64;
         Ok(())
     }
 
     /// Writes the table and the footer. `covered`: the documents of the image, rising, from its base on. The image's length, bytes.
     pub(crate) fn finish(mut self, covered: impl Iterator<Item = u32>) -> Result<u64> {
         let mut tail = Vec::new();
-        for blocks in &self.fields {
-            tail.extend_from_slice(&blocks.to_le_bytes());
+        for (cut, blocks) in self.cuts.iter().zip(self.sections.chunks(2)) {
+            tail.extend_from_slice(&cut.code().to_le_bytes());
+            blocks.iter().for_each(|blocks| tail.extend_from_slice(&blocks.to_le_bytes()));
         }
         tail.append(&mut self.table);
         let documents = put_ranges(&mut tail, covered);
@@ -114,9 +130,10 @@ impl<'o> Writer<'o> {
             span: self.span,
             table_at: self.at,
             blocks: self.blocks,
-            fields: self.fields.len() as u32,
+            fields: self.cuts.len() as u32,
             documents,
             table_crc: crc32c::crc32c(&tail),
+            numbers_crc: self.numbers_crc,
         };
         footer.write(&mut tail);
         (self.out)(&tail)?;

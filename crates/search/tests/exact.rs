@@ -6,9 +6,10 @@ extern crate mailyard_search as search;
 use std::collections::BTreeMap;
 
 use platform::{Mapped, Prng};
-use search::{Builder, DocSet, Index, Needle, merge};
+use search::{Builder, Cut, DocSet, Index, Needle, merge};
 
-const FIELDS: usize = 3;
+const CUTS: [Cut; 3] = [Cut::Whole, Cut::Tokens, Cut::Joints];
+const FIELDS: usize = CUTS.len();
 
 /// What words and gaps are made of: short alphabets, so that needles hit.
 const LETTERS: [&str; 8] = [
@@ -77,17 +78,26 @@ fn needle(random: &mut Prng, documents: &BTreeMap<u64, Document>) -> String {
     text[start..end].to_owned()
 }
 
+/// What a document is numbered with.
+fn number_of(id: u64) -> Option<i32> {
+    (id % 5 > 0).then_some((id % 50) as i32 - 25)
+}
+
 /// Feeds texts cut into chunks at random.
 fn build(random: &mut Prng, base: u64, documents: &[(u64, &Document)]) -> Index {
-    let mut builder = Builder::new(base, FIELDS);
+    let mut builder = Builder::new(base, &CUTS);
     for (id, document) in documents {
         if random.below(10) == 0 {
             // One that is begun and given up leaves nothing.
             builder.document(id + 1_000_000).unwrap();
             builder.text("abc unfinished");
+            builder.number(5);
             builder.abandon();
         }
         builder.document(*id).unwrap();
+        if let Some(number) = number_of(*id) {
+            builder.number(number);
+        }
         for (field, text) in *document {
             builder.field(*field);
             let mut rest = text.as_str();
@@ -119,6 +129,10 @@ fn scan(documents: &BTreeMap<u64, Document>, fields: &[usize], needle: &str) -> 
     documents.iter().filter(|(_, document)| has(document)).map(|(id, _)| *id).collect()
 }
 
+fn is_exact(needle: &Needle, fields: &[usize]) -> bool {
+    fields.iter().all(|field| needle.is_exact(CUTS[*field]))
+}
+
 fn compare(random: &mut Prng, indexes: &[&Index], documents: &BTreeMap<u64, Document>, rounds: usize) -> usize {
     let mut exact = 0;
     for _ in 0..rounds {
@@ -133,7 +147,7 @@ fn compare(random: &mut Prng, indexes: &[&Index], documents: &BTreeMap<u64, Docu
             index.find(&fields, &needle, &mut found).unwrap();
         }
         let expected = scan(documents, &fields, &text);
-        if needle.is_exact() {
+        if is_exact(&needle, &fields) {
             exact += 1;
             assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{text:?} in {fields:?}");
         } else {
@@ -185,6 +199,14 @@ fn the_index_says_what_a_scan_says() {
         documents.retain(|id, _| is_live(*id));
         assert_eq!(fewer.documents(), documents.len() as u64);
         compare(&mut random, &[&fewer], &documents, 50);
+        for index in [&one, &whole, &fewer] {
+            let mut found = DocSet::new(0..3000);
+            index.find_numbers(-3..=9, &mut found).unwrap();
+            found.iter().for_each(|id| assert!(number_of(id).is_some_and(|number| (-3..=9).contains(&number))));
+            let expected = index.covered().iter().cloned().flatten();
+            let expected = expected.filter(|id| number_of(*id).is_some_and(|number| (-3..=9).contains(&number)));
+            assert!(found.iter().eq(expected));
+        }
         let mut all = whole.digests().unwrap();
         all.retain(|id, _| is_live(*id));
         assert_eq!(fewer.digests().unwrap(), all);
@@ -209,7 +231,7 @@ fn large_dictionaries_have_many_blocks() {
         index.find(&[1], &needle, &mut found).unwrap();
         let expected = scan(&documents, &[1], text);
         assert!(expected.iter().all(|id| found.contains(*id)), "{text}");
-        assert!(!needle.is_exact() || found.len() == expected.len() as u64, "{text}");
+        assert!(!is_exact(&needle, &[1]) || found.len() == expected.len() as u64, "{text}");
     }
 }
 
@@ -218,7 +240,7 @@ fn no_damage_makes_a_wrong_answer() {
     let mut random = Prng::new(77);
     let documents: BTreeMap<u64, Document> = (3..60).map(|id| (id, document(&mut random))).collect();
     let listed: Vec<(u64, &Document)> = documents.iter().map(|(id, document)| (*id, document)).collect();
-    let mut builder = Builder::new(3, FIELDS);
+    let mut builder = Builder::new(3, &CUTS);
     for (id, document) in &listed {
         builder.document(*id).unwrap();
         for (field, text) in *document {
@@ -252,7 +274,7 @@ fn no_damage_makes_a_wrong_answer() {
                 Ok(()) => {
                     let expected = scan(&documents, &[0, 1, 2], &text);
                     assert!(expected.iter().all(|id| found.contains(*id)));
-                    assert!(!needle.is_exact() || found.len() == expected.len() as u64);
+                    assert!(!is_exact(&needle, &[0, 1, 2]) || found.len() == expected.len() as u64);
                 }
             }
         }
@@ -271,7 +293,7 @@ fn any_bytes_are_refused() {
 
 #[test]
 fn documents_out_of_range_are_refused() {
-    let mut builder = Builder::new(10, 1);
+    let mut builder = Builder::new(10, &[Cut::Tokens]);
     assert!(builder.document(9).is_err());
     assert!(builder.document(10 + u64::from(u32::MAX)).is_err());
     builder.document(10).unwrap();

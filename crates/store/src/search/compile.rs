@@ -19,7 +19,11 @@ pub(super) enum Node {
     Or(Vec<Node>),
     Not(Box<Node>),
     Column(Column),
-    Sent(DateTest),
+    Sent {
+        test: DateTest,
+        /// Its number for the index.
+        leaf: Option<usize>,
+    },
     Header {
         name: String,
         needle: Option<Needle>,
@@ -113,7 +117,7 @@ fn compile_node(query: Query, view: &View, leaves: &mut Leaves) -> Node {
         Query::Seqs(seqs) => Node::Column(Column::Seqs(seqs)),
         Query::Uids(uids) => Node::Column(Column::Seqs(view.seqs_of(&uids))),
         Query::Internal(test) => Node::Column(Column::Internal(test)),
-        Query::Sent(test) => Node::Sent(test),
+        Query::Sent(test) => Node::Sent { test, leaf: leaves.add(Leaf::sent(test)) },
         Query::Saved(test) => Node::Column(Column::Saved(test)),
         Query::Younger(seconds) => Node::Column(Column::Younger(seconds)),
         Query::Older(seconds) => Node::Column(Column::Older(seconds)),
@@ -200,7 +204,7 @@ impl Node {
     fn cost_class(&self) -> u8 {
         match self {
             Node::Const(_) | Node::Column(_) => 0,
-            Node::Sent(_) | Node::Header { .. } => 1,
+            Node::Sent { .. } | Node::Header { .. } => 1,
             Node::Text(_) => 2,
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(Node::cost_class).max().unwrap_or(0),
             Node::Not(node) => node.cost_class(),
@@ -226,7 +230,10 @@ impl Node {
             Node::Or(nodes) => first_or_unknown(nodes, Answer::Yes, scope),
             Node::Not(node) => Ok(node.matches(scope)?.negated()),
             Node::Column(column) => Ok(column.matches(scope).into()),
-            Node::Sent(test) => {
+            Node::Sent { test, leaf } => {
+                if let Some(answer) = scope.indexed(*leaf) {
+                    return Ok(answer);
+                }
                 scope.cost += HEADER_COST;
                 // RFC 9051 §6.4.4: "disregarding time and timezone". Without a date that can be read, none of the keys matches.
                 let answer = scope.reader.sent_date(scope.entry.email_id);

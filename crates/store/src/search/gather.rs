@@ -7,9 +7,9 @@ use model::{EmailId, Error, ErrorKind, Result};
 use platform::Mapped;
 use search::{Builder, Index};
 
-use super::fields::{self, BODY, HEADER};
+use super::fields::{self, BODY, CUTS, HEADER, NAMES};
 use super::texts::{Place, Visitor, visit};
-use crate::Reader;
+use crate::{Reader, derived};
 
 /// A message with more decoded text than this is not indexed but scanned, octets.
 pub(crate) const INDEXED_TEXT_BYTES_MAX: usize = 32 << 20;
@@ -64,7 +64,7 @@ impl Visitor for Sink {
 impl Gatherer {
     /// For messages with ids from `base` on.
     pub(super) fn new(base: u64) -> Self {
-        let builder = Builder::new(base, fields::COUNT);
+        let builder = Builder::new(base, &CUTS);
         Gatherer { sink: Sink { builder, folded: String::new(), text_bytes: 0 } }
     }
 
@@ -86,7 +86,13 @@ impl Gatherer {
     }
 
     fn texts(&mut self, reader: &mut Reader, id: EmailId) -> Result<ControlFlow<()>> {
-        for field in HeaderBlock::new(reader.header(id)?).fields() {
+        let header = reader.header(id)?;
+        if let Some(day) = derived::sent_day(header) {
+            self.sink.builder.number(day);
+        }
+        for field in HeaderBlock::new(header).fields() {
+            self.sink.builder.field(NAMES);
+            self.sink.builder.text(&fields::name_text(field.name));
             if let Some(number) = fields::named(field.name) {
                 self.sink.builder.field(number);
                 if self.sink.push(&mime::field_text(field.value)).is_break() {

@@ -118,7 +118,7 @@ pub(super) fn open_part(disk: &dyn Disk, index_dir: &Path, examined: Range<u64>,
     let index = Index::open(image).ok().filter(|_| is_ours)?;
     let range = index.range();
     let is_inside = index.documents() == 0 || (examined.start <= range.start && range.end <= examined.end);
-    (is_inside && index.fields() == super::fields::COUNT).then_some(Part { examined, index, file: Some(file) })
+    (is_inside && index.cuts() == super::fields::CUTS).then_some(Part { examined, index, file: Some(file) })
 }
 
 /// The checksum that tells an image.

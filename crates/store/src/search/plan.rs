@@ -3,12 +3,16 @@
 //! Of a message that the index does not cover it says nothing: such a message is looked at. Of one that it covers, a key that the
 //! index answers exactly is answered by it, and otherwise the index rules out.
 
-use model::{EmailId, ErrorKind, Result};
-use search::{DocSet, Needle};
+use std::ops::RangeInclusive;
 
+use model::{EmailId, ErrorKind, Result};
+use search::{DocSet, Index, Needle};
+
+use super::DateTest;
 use super::compile::{Answer, Node};
-use super::fields::{self, BODY, HEADER};
+use super::fields::{self, BODY, CUTS, HEADER, NAMES};
 use super::parts::Parts;
+use super::text::TextNeedle;
 use crate::View;
 
 /// Memory for the sets of messages of one search, bytes: further keys are answered by scan.
@@ -18,44 +22,91 @@ const FEW_ENTRIES: u64 = 8;
 /// What looking through a byte of a dictionary costs, in octets of body scanned in the same time: one over this.
 const DICTIONARY_BYTES_PER_COST: u64 = 8;
 
-/// A text key, as the index is asked.
+/// A key, as the index is asked.
 #[derive(Debug)]
 pub(super) struct Leaf {
-    /// A message must have each needle in one of its fields.
-    conditions: Vec<(&'static [usize], Needle)>,
-    /// A message that has them all has what the key asks for.
-    is_exact: bool,
+    /// A message must meet each.
+    conditions: Vec<Condition>,
+    /// A message that surely meets them all has what the key asks for; otherwise it must be looked at.
+    is_decisive: bool,
+}
+
+/// What a message must have.
+#[derive(Debug)]
+enum Condition {
+    /// The needle, in one of these fields.
+    Needle(&'static [usize], Needle),
+    /// Such a number: the day of its Date field.
+    Days(RangeInclusive<i32>),
 }
 
 const TEXT_FIELDS: &[usize] = &[HEADER, BODY];
 const BODY_FIELDS: &[usize] = &[BODY];
 const HEADER_FIELDS: &[usize] = &[HEADER];
+const NAMES_FIELDS: &[usize] = &[NAMES];
 /// By [`fields::named`].
 const NAMED_FIELDS: [&[usize]; 5] = [&[0], &[1], &[2], &[3], &[4]];
 
 impl Leaf {
     /// For TEXT and BODY. `folded`: the needle, not empty.
     pub(super) fn text(folded: &str, header: bool) -> Self {
-        let needle = Needle::new(folded);
-        let is_exact = needle.is_exact();
-        Leaf { conditions: vec![(if header { TEXT_FIELDS } else { BODY_FIELDS }, needle)], is_exact }
+        let fields = if header { TEXT_FIELDS } else { BODY_FIELDS };
+        Leaf { conditions: vec![Condition::Needle(fields, Needle::new(folded))], is_decisive: true }
     }
 
     /// For HEADER; `None` when the index does not help.
     pub(super) fn header(name: &str, folded: Option<&str>) -> Option<Self> {
         let place = fields::named(name.as_bytes()).and_then(|number| NAMED_FIELDS.get(number));
         if let (Some(place), Some(folded)) = (place, folded) {
-            let needle = Needle::new(folded);
-            let is_exact = needle.is_exact();
-            return Some(Leaf { conditions: vec![(*place, needle)], is_exact });
+            return Some(Leaf { conditions: vec![Condition::Needle(place, Needle::new(folded))], is_decisive: true });
         }
         let mut conditions = Vec::new();
-        // The index has such fields as `name: value`; what another name looks like when it is decoded is not for here.
-        if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-            conditions.push((HEADER_FIELDS, Needle::new(&format!("{}:", name.to_ascii_lowercase()))));
+        // What is no name of a field in any standard may look different in the index.
+        if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':') {
+            let text = fields::name_text(name.as_bytes());
+            conditions.push(Condition::Needle(NAMES_FIELDS, Needle::new(&text)));
         }
-        conditions.extend(folded.map(|folded| (HEADER_FIELDS, Needle::new(folded))));
-        (!conditions.is_empty()).then_some(Leaf { conditions, is_exact: false })
+        conditions.extend(folded.map(|folded| Condition::Needle(HEADER_FIELDS, Needle::new(folded))));
+        // That a message has the name and the text does not say that it has the text in a field of that name.
+        let is_decisive = folded.is_none();
+        (!conditions.is_empty()).then_some(Leaf { conditions, is_decisive })
+    }
+
+    /// For SENTBEFORE, SENTON and SENTSINCE.
+    pub(super) fn sent(test: DateTest) -> Self {
+        let days = |date| i32::try_from(model::days_from_civil(date)).unwrap_or(i32::MAX);
+        let days = match test {
+            DateTest::Before(date) => i32::MIN..=days(date).saturating_sub(1),
+            DateTest::On(date) => days(date)..=days(date),
+            DateTest::Since(date) => days(date)..=i32::MAX,
+        };
+        Leaf { conditions: vec![Condition::Days(days)], is_decisive: true }
+    }
+}
+
+impl Condition {
+    /// What looking it up costs, in octets of body scanned in the same time.
+    fn cost(&self, index: &Index) -> u64 {
+        match self {
+            Condition::Needle(fields, _) => index.token_bytes(fields) / DICTIONARY_BYTES_PER_COST,
+            Condition::Days(_) => index.documents(),
+        }
+    }
+
+    /// Adds the messages of a part that meet it.
+    fn find(&self, index: &Index, found: &mut Bounds) -> Result<()> {
+        match self {
+            Condition::Needle(places, needle) => {
+                for place in *places {
+                    let is_exact = CUTS.get(*place).is_some_and(|cut| needle.is_exact(*cut));
+                    let set = if is_exact { &mut found.surely } else { &mut found.maybe };
+                    index.find(&[*place], needle, set)?;
+                }
+            }
+            Condition::Days(days) => index.find_numbers(days.clone(), &mut found.surely)?,
+        }
+        found.maybe.union_with(&found.surely);
+        Ok(())
     }
 }
 
@@ -66,19 +117,51 @@ pub(super) struct Plan {
     covered: DocSet,
     /// Ids from here on are not in the sets.
     end: u64,
-    /// Of each leaf that is done: the messages that may have it.
-    sets: Vec<DocSet>,
+    /// Of each leaf that is done: the covered messages that have it.
+    sets: Vec<Bounds>,
     /// How many leaves will be done.
     wanted: usize,
     /// The part that is asked next, and what the leaf has so far.
     next_part: usize,
-    open: DocSet,
+    open: Bounds,
 }
 
 /// The messages for which something is certainly so, and those for which it can be.
+#[derive(Clone)]
 struct Bounds {
     surely: DocSet,
     maybe: DocSet,
+}
+
+impl Bounds {
+    fn nothing(like: &DocSet) -> Self {
+        Bounds { surely: like.empty_like(), maybe: like.empty_like() }
+    }
+
+    fn everything(like: &DocSet) -> Self {
+        Bounds { surely: like.full_like(), maybe: like.full_like() }
+    }
+
+    fn anything(like: &DocSet) -> Self {
+        Bounds { surely: like.empty_like(), maybe: like.full_like() }
+    }
+
+    fn both(&mut self, other: &Bounds) {
+        self.surely.intersect_with(&other.surely);
+        self.maybe.intersect_with(&other.maybe);
+    }
+
+    fn either(&mut self, other: &Bounds) {
+        self.surely.union_with(&other.surely);
+        self.maybe.union_with(&other.maybe);
+    }
+
+    fn neither(&self) -> Self {
+        let mut not = Bounds::everything(&self.surely);
+        not.surely.subtract(&self.maybe);
+        not.maybe.subtract(&self.surely);
+        not
+    }
 }
 
 impl Plan {
@@ -94,9 +177,9 @@ impl Plan {
             return None;
         }
         let covered = parts.covered(0..end);
-        let set_bytes = (end / 8).max(1);
-        let wanted = usize::try_from(SEARCH_SETS_BYTES_MAX / set_bytes).unwrap_or(usize::MAX).min(leaves.len());
-        let open = covered.empty_like();
+        let bounds_bytes = (end / 4).max(1);
+        let wanted = usize::try_from(SEARCH_SETS_BYTES_MAX / bounds_bytes).unwrap_or(usize::MAX).min(leaves.len());
+        let open = Bounds::nothing(&covered);
         Some(Plan { parts, leaves, covered, end, sets: Vec::new(), wanted, next_part: 0, open })
     }
 
@@ -106,51 +189,39 @@ impl Plan {
             return Ok(None);
         };
         let Some(part) = self.parts.list.get(self.next_part) else {
-            let next = self.open.empty_like();
-            self.sets.push(std::mem::replace(&mut self.open, next));
+            self.sets.push(std::mem::replace(&mut self.open, Bounds::nothing(&self.covered)));
             self.next_part = 0;
             return Ok(Some(0));
         };
-        let mut cost = 0;
-        let mut have: Option<DocSet> = None;
-        for (fields, needle) in &leaf.conditions {
-            let mut found = DocSet::new(0..self.end);
-            cost += part.index.token_bytes(fields) / DICTIONARY_BYTES_PER_COST;
-            match part.index.find(fields, needle, &mut found) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::Corrupt => {
-                    // From the beginning, without this part.
-                    view.account().search().discard(part);
-                    self.parts.list.remove(self.next_part);
-                    self.covered = self.parts.covered(0..self.end);
-                    self.open = self.covered.empty_like();
-                    self.sets.clear();
-                    self.next_part = 0;
-                    return Ok(Some(cost));
-                }
-                Err(error) => return Err(error),
+        let cost = leaf.conditions.iter().map(|condition| condition.cost(&part.index)).sum();
+        match ask(&part.index, leaf, &self.covered) {
+            Ok(found) => {
+                self.open.either(&found);
+                self.next_part += 1;
             }
-            if let Some(have) = &have {
-                found.intersect_with(have);
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                // From the beginning, without this part.
+                view.account().search().discard(part);
+                self.parts.list.remove(self.next_part);
+                self.covered = self.parts.covered(0..self.end);
+                self.open = Bounds::nothing(&self.covered);
+                self.sets.clear();
+                self.next_part = 0;
             }
-            have = Some(found);
+            Err(error) => return Err(error),
         }
-        if let Some(have) = have {
-            self.open.union_with(&have);
-        }
-        self.next_part += 1;
         Ok(Some(cost))
     }
 
     /// What the index says of a message and a key; `None`: that it must be looked at.
     pub(super) fn answer(&self, leaf: Option<usize>, id: EmailId) -> Option<Answer> {
-        let set = self.sets.get(leaf?)?;
+        let bounds = self.sets.get(leaf?)?;
         if !self.covered.contains(id.0) {
             None
-        } else if !set.contains(id.0) {
+        } else if !bounds.maybe.contains(id.0) {
             Some(Answer::No)
         } else {
-            self.leaves.get(leaf?)?.is_exact.then_some(Answer::Yes)
+            bounds.surely.contains(id.0).then_some(Answer::Yes)
         }
     }
 
@@ -160,54 +231,47 @@ impl Plan {
     }
 
     fn bounds(&self, node: &Node) -> Bounds {
-        let anything = || Bounds { surely: self.covered.empty_like(), maybe: self.covered.full_like() };
+        let combine = |nodes: &[Node], mut all: Bounds, with: fn(&mut Bounds, &Bounds)| {
+            nodes.iter().for_each(|node| with(&mut all, &self.bounds(node)));
+            all
+        };
         match node {
-            Node::And(nodes) => {
-                let mut all = Bounds { surely: self.covered.full_like(), maybe: self.covered.full_like() };
-                for node in nodes {
-                    let bounds = self.bounds(node);
-                    all.surely.intersect_with(&bounds.surely);
-                    all.maybe.intersect_with(&bounds.maybe);
-                }
-                all
-            }
-            Node::Or(nodes) => {
-                let mut any = Bounds { surely: self.covered.empty_like(), maybe: self.covered.empty_like() };
-                for node in nodes {
-                    let bounds = self.bounds(node);
-                    any.surely.union_with(&bounds.surely);
-                    any.maybe.union_with(&bounds.maybe);
-                }
-                any
-            }
-            Node::Not(node) => {
-                let Bounds { surely, maybe } = self.bounds(node);
-                let without = |set: &DocSet| {
-                    let mut rest = self.covered.full_like();
-                    rest.subtract(set);
-                    rest
+            Node::And(nodes) => combine(nodes, Bounds::everything(&self.covered), Bounds::both),
+            Node::Or(nodes) => combine(nodes, Bounds::nothing(&self.covered), Bounds::either),
+            Node::Not(node) => self.bounds(node).neither(),
+            Node::Const(true) => Bounds::everything(&self.covered),
+            Node::Const(false) => Bounds::nothing(&self.covered),
+            Node::Column(_) => Bounds::anything(&self.covered),
+            Node::Header { leaf, .. } | Node::Sent { leaf, .. } | Node::Text(TextNeedle { leaf, .. }) => {
+                let Some(known) = leaf.and_then(|leaf| self.sets.get(leaf)) else {
+                    return Bounds::anything(&self.covered);
                 };
-                Bounds { surely: without(&maybe), maybe: without(&surely) }
+                let mut bounds = known.clone();
+                let mut unknown = self.covered.full_like();
+                unknown.subtract(&self.covered);
+                bounds.maybe.union_with(&unknown);
+                bounds
             }
-            Node::Header { leaf, .. } | Node::Text(super::text::TextNeedle { leaf, .. }) => {
-                let Some((leaf, set)) = leaf.and_then(|leaf| Some((self.leaves.get(leaf)?, self.sets.get(leaf)?)))
-                else {
-                    return anything();
-                };
-                let mut maybe = self.covered.full_like();
-                maybe.subtract(&self.covered);
-                maybe.union_with(set);
-                let mut surely = self.covered.empty_like();
-                if leaf.is_exact {
-                    surely.union_with(set);
-                }
-                Bounds { surely, maybe }
-            }
-            Node::Const(true) => Bounds { surely: self.covered.full_like(), maybe: self.covered.full_like() },
-            Node::Const(false) => Bounds { surely: self.covered.empty_like(), maybe: self.covered.empty_like() },
-            Node::Column(_) | Node::Sent(_) => anything(),
         }
     }
+}
+
+/// What a part says of a key.
+fn ask(index: &Index, leaf: &Leaf, like: &DocSet) -> Result<Bounds> {
+    let mut all: Option<Bounds> = None;
+    for condition in &leaf.conditions {
+        let mut found = Bounds::nothing(like);
+        condition.find(index, &mut found)?;
+        match &mut all {
+            Some(all) => all.both(&found),
+            None => all = Some(found),
+        }
+    }
+    let mut all = all.unwrap_or_else(|| Bounds::nothing(like));
+    if !leaf.is_decisive {
+        all.surely = like.empty_like();
+    }
+    Ok(all)
 }
 
 /// The messages that a query can be true of.
