@@ -7,8 +7,7 @@
 //! [`NEEDLE_EXACT_BYTES_MAX`] bytes of a run lie together in one piece: the first piece begins the run, the last one ends it and is no
 //! shorter than that.
 //!
-//! A *joint* is where runs meet: the last bytes of a word, what stands behind it, the first bytes of the next word. There is one for each
-//! run between words, also at the ends of a text, where a word is missing.
+//! A *joint* is where two words meet that only a space is between: the last bytes of the one, the space, the first bytes of the other.
 
 /// The longest token, bytes.
 pub const TOKEN_BYTES_MAX: usize = 128;
@@ -92,15 +91,18 @@ impl Cut {
 pub(crate) enum Kind {
     /// A token.
     Token,
-    /// The end of a word, what stands between, the beginning of the next word.
+    /// The end of a word, the gap, the beginning of the next word.
     Joint,
 }
 
-/// Bytes of the word on either side that a joint has, at most.
-pub(crate) const JOINT_WORD_BYTES: usize = 3;
-/// Bytes of what stands between that a joint has at most. A longer run makes two joints: its beginning behind the word before it, and
-/// its end before the next word.
-pub(crate) const JOINT_GAP_BYTES_MAX: usize = 8;
+/// What stands between the words of a joint. Other gaps are rare between the words of a phrase, and a joint for each would make the
+/// index half as large again.
+pub(crate) const JOINT_GAP: &str = " ";
+/// Bytes of the word before the gap that a joint has, at most. "of the" is a joint, and so are most pairs of the words that nearly every
+/// text has: where verifying would cost most.
+pub(crate) const JOINT_BEFORE_BYTES: usize = 2;
+/// Bytes of the word behind it, at most.
+pub(crate) const JOINT_BEHIND_BYTES: usize = 3;
 
 /// The first `len` bytes, or all.
 pub(crate) fn head(bytes: &[u8], len: usize) -> &[u8] {
@@ -120,52 +122,9 @@ pub(crate) struct Tokens {
     class: Option<Class>,
     /// How the open run begins, when it was too long to be there still.
     head: Vec<u8>,
-    joint: Joint,
-}
-
-/// A joint in the making.
-#[derive(Debug, Default)]
-struct Joint {
-    /// The end of the word before, the run behind it, and room for the beginning of the next word.
-    bytes: Vec<u8>,
-    /// A run of [`Class::Between`] is in it.
+    /// A joint in the making: the end of the word before, and the gap.
+    joint: Vec<u8>,
     has_gap: bool,
-}
-
-impl Joint {
-    /// A run has ended: how it begins and how it ends, each at least [`JOINT_GAP_BYTES_MAX`] bytes of it or all.
-    #[inline]
-    fn run(&mut self, class: Class, start: &[u8], end: &[u8], is_long: bool, emit: &mut impl FnMut(Kind, &[u8])) {
-        match class {
-            Class::Word => {
-                if self.has_gap {
-                    self.bytes.extend_from_slice(head(start, JOINT_WORD_BYTES));
-                    emit(Kind::Joint, &self.bytes);
-                }
-                self.has_gap = false;
-                self.bytes.clear();
-                self.bytes.extend_from_slice(tail(end, JOINT_WORD_BYTES));
-            }
-            Class::Between => {
-                self.bytes.extend_from_slice(head(start, JOINT_GAP_BYTES_MAX));
-                if is_long {
-                    emit(Kind::Joint, &self.bytes);
-                    self.bytes.clear();
-                    self.bytes.extend_from_slice(tail(end, JOINT_GAP_BYTES_MAX));
-                }
-                self.has_gap = true;
-            }
-        }
-    }
-
-    /// The text has ended.
-    fn end(&mut self, emit: &mut impl FnMut(Kind, &[u8])) {
-        if self.has_gap {
-            emit(Kind::Joint, &self.bytes);
-        }
-        self.has_gap = false;
-        self.bytes.clear();
-    }
 }
 
 impl Tokens {
@@ -187,7 +146,7 @@ impl Tokens {
                 // The usual case: the run begins and ends here.
                 emit(Kind::Token, run);
                 if cut == Cut::Joints {
-                    self.joint.run(class, run, run, run.len() > JOINT_GAP_BYTES_MAX, &mut emit);
+                    join(&mut self.joint, &mut self.has_gap, class, run, run, &mut emit);
                 }
                 return;
             }
@@ -203,7 +162,7 @@ impl Tokens {
             while let Some(piece) = self.open.get(..TOKEN_BYTES_MAX).filter(|_| self.open.len() > TOKEN_BYTES_MAX) {
                 emit(Kind::Token, piece);
                 if cut == Cut::Joints && self.head.is_empty() {
-                    self.head.extend_from_slice(head(piece, JOINT_GAP_BYTES_MAX));
+                    self.head.extend_from_slice(head(piece, JOINT_BEHIND_BYTES));
                 }
                 self.open.drain(..STRIDE);
             }
@@ -214,9 +173,8 @@ impl Tokens {
         if let Some(class) = self.class.take().filter(|_| !self.open.is_empty()) {
             emit(Kind::Token, &self.open);
             if cut == Cut::Joints {
-                let is_long = self.open.len() > JOINT_GAP_BYTES_MAX;
                 let start = if self.head.is_empty() { &self.open } else { &self.head };
-                self.joint.run(class, start, &self.open, is_long, emit);
+                join(&mut self.joint, &mut self.has_gap, class, start, &self.open, emit);
             }
             self.open.clear();
         }
@@ -226,7 +184,35 @@ impl Tokens {
     /// The text ends; no run reaches into the next one.
     pub(crate) fn end(&mut self, cut: Cut, emit: &mut impl FnMut(Kind, &[u8])) {
         self.end_run(cut, emit);
-        self.joint.end(emit);
+        self.joint.clear();
+        self.has_gap = false;
+    }
+}
+
+/// A run has ended, of which these are the beginning and the end (both all of it when it is short): `joint` goes on.
+#[inline]
+fn join(
+    joint: &mut Vec<u8>,
+    has_gap: &mut bool,
+    class: Class,
+    start: &[u8],
+    end: &[u8],
+    emit: &mut impl FnMut(Kind, &[u8]),
+) {
+    match class {
+        Class::Word => {
+            if *has_gap {
+                joint.extend_from_slice(head(start, JOINT_BEHIND_BYTES));
+                emit(Kind::Joint, joint);
+            }
+            joint.clear();
+            joint.extend_from_slice(tail(end, JOINT_BEFORE_BYTES));
+            *has_gap = false;
+        }
+        Class::Between => {
+            *has_gap = !joint.is_empty() && start == JOINT_GAP.as_bytes();
+            joint.extend_from_slice(JOINT_GAP.as_bytes());
+        }
     }
 }
 
@@ -262,14 +248,13 @@ mod tests {
 
     #[test]
     fn joints_are_where_words_meet() {
-        assert_eq!(joints(&["the quick, brown"]), ["the qui", "ick, bro"]);
-        assert_eq!(joints(&["a b", "c", " d."]), ["a bc", "bc d", "d."]);
-        assert_eq!(joints(&[" x"]), [" x"]);
-        assert_eq!(joints(&["word"]), Vec::<String>::new());
-        assert_eq!(joints(&["..."]), ["..."]);
-        assert_eq!(joints(&["abcd---------1234"]), ["bcd--------", "--------123"]);
-        let (word, gap) = ("abcdefgh".repeat(40), "-=+".repeat(50));
-        assert_eq!(joints(&[&word, &gap, &word]), ["fgh-=+-=+-=", "=+-=+-=+abc"]);
+        assert_eq!(joints(&["the quick brown, fox of the"]), ["he qui", "ck bro", "ox of", "of the"]);
+        assert_eq!(joints(&["a b", "c", " d. e  f"]), ["a bc", "bc d"]);
+        for none in [" x", "x ", "word", "...", " ", "", "a-b", "a\nb"] {
+            assert!(joints(&[none]).is_empty(), "{none:?}");
+        }
+        let word = "abcdefgh".repeat(40);
+        assert_eq!(joints(&[&word, " ", &word]), ["gh abc"]);
     }
 
     #[test]
