@@ -85,7 +85,6 @@ impl<'o> Writer<'o> {
             lists_len: len(&self.lists)?,
             tokens_crc: crc32c::crc32c(&self.tokens),
             lists_crc: crc32c::crc32c_append(crc32c::crc32c(&self.lengths), &self.lists),
-            reserved: 0,
         };
         entry.write(&mut self.table);
         for part in [&mut self.tokens, &mut self.lengths, &mut self.lists] {

@@ -201,7 +201,8 @@ impl Store {
         }
     }
 
-    /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, closing of idle accounts.
+    /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, the search index, closing of idle
+    /// accounts.
     /// Returns whether more is waiting. The server calls it from a thread of its own.
     ///
     /// The accounts take turns: one that has much to do gets one step, then the next one is asked. An error belongs to one
@@ -217,9 +218,8 @@ impl Store {
             let result = log.flush().and_then(|()| log.maintain(Budget { bytes }));
             let result = result.and_then(|report| {
                 let inner = &account.inner;
-                // What is sealed is indexed from the segment: one that is about to be replaced need not be read twice.
-                let is_more = inner.search().maintain(inner, bytes)?;
-                Ok(report.is_more || is_more)
+                // The log first: it holds up those who write, the search index nobody.
+                Ok(report.is_more || inner.search().maintain(inner, bytes)?)
             });
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());

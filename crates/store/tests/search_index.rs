@@ -61,8 +61,7 @@ impl Place {
 
     fn expunge(&self, random: &mut Prng, one_in: u64) {
         let view = self.account.view(self.inbox, false).unwrap();
-        let uids: NumSet =
-            view.all_rows().map(|entry| entry.uid.get()).filter(|_| random.below(one_in) == 0).collect();
+        let uids: NumSet = view.all_rows().map(|entry| entry.uid.get()).filter(|_| random.below(one_in) == 0).collect();
         let deleted = FlagNames { system: vec![SystemFlag::Deleted], keywords: Vec::new() };
         let request = StoreFlags { mode: StoreMode::Add, flags: deleted, unchanged_since: None };
         self.account.store_flags(self.inbox, &uids, &request).unwrap();
@@ -93,10 +92,40 @@ impl Place {
 }
 
 const WORDS: [&str; 34] = [
-    "of", "the", "in", "a", "budget", "Budget", "2026", "happy", "birthday", "free", "money", "proof", "theory", "Stra\u{df}e",
-    "STRASSE", "caf\u{e9}", "cafe\u{301}", "\u{41c}\u{43e}\u{441}\u{43a}\u{432}\u{430}", "\u{43c}\u{43e}\u{441}\u{43a}\u{432}\u{435}",
-    "\u{3b1}\u{3b2}\u{3b3}\u{3c2}", "\u{65e5}\u{672c}\u{8a9e}", "\u{6771}\u{4eac}\u{90fd}", "\u{d55c}\u{ad6d}\u{c5b4}", "ann@example.org",
-    "x", "42", "$$$", "=?x", "don't", "\u{627}\u{644}\u{633}\u{644}\u{627}\u{645}", "\u{130}stanbul", "\u{fb01}ne", "\u{1f600}", "...",
+    "of",
+    "the",
+    "in",
+    "a",
+    "budget",
+    "Budget",
+    "2026",
+    "happy",
+    "birthday",
+    "free",
+    "money",
+    "proof",
+    "theory",
+    "Stra\u{df}e",
+    "STRASSE",
+    "caf\u{e9}",
+    "cafe\u{301}",
+    "\u{41c}\u{43e}\u{441}\u{43a}\u{432}\u{430}",
+    "\u{43c}\u{43e}\u{441}\u{43a}\u{432}\u{435}",
+    "\u{3b1}\u{3b2}\u{3b3}\u{3c2}",
+    "\u{65e5}\u{672c}\u{8a9e}",
+    "\u{6771}\u{4eac}\u{90fd}",
+    "\u{d55c}\u{ad6d}\u{c5b4}",
+    "ann@example.org",
+    "x",
+    "42",
+    "$$$",
+    "=?x",
+    "don't",
+    "\u{627}\u{644}\u{633}\u{644}\u{627}\u{645}",
+    "\u{130}stanbul",
+    "\u{fb01}ne",
+    "\u{1f600}",
+    "...",
 ];
 const GAPS: [&str; 8] = [" ", " ", " ", " ", ", ", "\r\n", ": ", "--"];
 
@@ -168,11 +197,15 @@ fn message(random: &mut Prng) -> Vec<u8> {
     match random.below(8) {
         0 => {
             let text = quoted_printable(&body);
-            out.extend_from_slice(b"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n");
+            out.extend_from_slice(
+                b"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n",
+            );
             out.extend_from_slice(text.as_bytes());
         }
         1 => {
-            out.extend_from_slice(b"Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n");
+            out.extend_from_slice(
+                b"Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n",
+            );
             let html = format!("<p>{}</p><b>caf&eacute;</b> &amp;c", body.replace(' ', " <i>of</i> "));
             out.extend_from_slice(base64(html.as_bytes()).as_bytes());
         }

@@ -333,6 +333,37 @@ mod tests {
         }
     }
 
+    /// The byte tables of the document, held against what the code writes.
+    #[test]
+    fn the_document_has_the_list() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format-search.md");
+        let document = std::fs::read_to_string(path).unwrap();
+        let bytes = write_list(&[(0x11, 0x12, 0x13)], &[(0x21, 0x22..0x23, 0x24, 0x25)]);
+        let mut at = 0;
+        for (heading, len, values) in [
+            ("## Header of the list", LIST_HEADER_BYTES, vec![LIST_MAGIC, u64::from(text_version()), 1, 1, 0]),
+            ("## End in the list", LIST_END_BYTES, vec![0x11, 0x13, 0x12, 0]),
+            ("## Part in the list", LIST_PART_BYTES, vec![0x21, 0x22, 0x23, 0x24, 0x25, 0]),
+        ] {
+            let (_, rest) = document.split_once(heading).expect("the heading is in the document");
+            let rows = rest.lines().skip_while(|line| !line.starts_with("| offset |")).skip(2);
+            let mut offset = 0;
+            let mut values = values.into_iter();
+            for row in rows.take_while(|line| line.starts_with('|')) {
+                let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+                assert_eq!(cells[0].parse(), Ok(offset), "{heading}: {}", cells[2]);
+                let size: usize = cells[1].parse().unwrap();
+                let mut wide = [0; 8];
+                wide[..size].copy_from_slice(&bytes[at + offset..at + offset + size]);
+                assert_eq!(Some(u64::from_le_bytes(wide)), values.next(), "{heading}: {}", cells[2]);
+                offset += size;
+            }
+            assert_eq!((offset, values.next()), (len, None), "{heading}");
+            at += len;
+        }
+        assert_eq!(at + 4, bytes.len());
+    }
+
     #[test]
     fn names_of_parts() {
         let path = path_of(Path::new("/a"), 0x1f);
