@@ -102,8 +102,8 @@ fn compare(kept: &mut index::Reader, fresh: &mut index::Reader, id: EmailId) -> 
 }
 
 impl Store {
-    /// Removes everything of an account that can be derived (`index/`) and makes it anew from the log. [`ErrorKind::InUse`] while
-    /// somebody has the account open.
+    /// Removes everything of an account that can be derived (`index/`) and makes it anew from the log. What is derived from messages
+    /// is made by the next calls of [`Store::maintain`]. [`ErrorKind::InUse`] while somebody has the account open.
     pub fn repair(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| index::remove_index(self.env(), dir))?;
         let account = self.account(name)?;

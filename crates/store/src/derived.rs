@@ -61,21 +61,21 @@ impl Derive for MimeDerive {
                 scanner.finish().0.message.envelope.write_imap(&mut envelope);
                 Some(envelope)
             }
-            column::SENT_DAY => Some(sent_day_column(header)),
+            column::SENT_DAY => Some(sent_day(header)),
             _ => None,
         }
     }
 }
 
 /// The day of the Date field as written, days since 1970-01-01.
-pub(crate) fn sent_day(header: &[u8]) -> Option<i32> {
+pub(crate) fn day_of(header: &[u8]) -> Option<i32> {
     let sent = HeaderBlock::new(header).first("Date").and_then(mime::parse_date);
     sent.and_then(|date| i32::try_from(date.civil_days()).ok())
 }
 
 /// The column [`column::SENT_DAY`].
-fn sent_day_column(header: &[u8]) -> Vec<u8> {
-    sent_day(header).map_or_else(Vec::new, |day| day.to_le_bytes().to_vec())
+fn sent_day(header: &[u8]) -> Vec<u8> {
+    day_of(header).map_or_else(Vec::new, |day| day.to_le_bytes().to_vec())
 }
 
 /// Gives octets of the message under derivation to the sink, in pieces.
@@ -94,7 +94,7 @@ pub(crate) fn derive(len: u64, read: &mut ReadRange<'_>) -> Result<Vec<Vec<u8>>>
     };
     let mut header = Vec::new();
     read(structure.message.root.header.clone(), &mut |piece| header.extend_from_slice(piece))?;
-    set(column::SENT_DAY, sent_day_column(&header));
+    set(column::SENT_DAY, sent_day(&header));
     // RFC 8970 §3: the first part that has text to show.
     for part in mime::preview_parts(&structure) {
         let mut builder = PreviewBuilder::new(part);

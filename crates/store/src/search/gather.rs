@@ -87,7 +87,7 @@ impl Gatherer {
 
     fn texts(&mut self, reader: &mut Reader, id: EmailId) -> Result<ControlFlow<()>> {
         let header = reader.header(id)?;
-        if let Some(day) = derived::sent_day(header) {
+        if let Some(day) = derived::day_of(header) {
             self.sink.builder.number(day);
         }
         for field in HeaderBlock::new(header).fields() {
