@@ -70,6 +70,17 @@ pub enum Request {
         /// Builds the index anew.
         repair: bool,
     },
+    /// Looks for messages.
+    Search {
+        /// Whose account.
+        user: String,
+        /// One mailbox only.
+        mailbox: Option<String>,
+        /// Terms, as the command line explains them.
+        query: String,
+        /// Scans as well, and compares.
+        verify: bool,
+    },
     /// Accounts in numbers.
     Stats {
         /// One account only.
