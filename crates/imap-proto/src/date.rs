@@ -34,6 +34,14 @@ fn month_and_year(scan: &mut Scan, before: &Scan, day: u32) -> Parse<CivilDate> 
     date.map_or_else(|| before.error(EXPECTED), Ok)
 }
 
+/// Reads a date-time as it stands in quotes, INTERNALDATE for one; `None` when it is none.
+pub fn read_date_time(text: &[u8]) -> Option<DateTime> {
+    let quoted = [b"\"", text, b"\""].concat();
+    let mut scan = Scan::new(&quoted);
+    let time = date_time(&mut scan).ok()?;
+    scan.end().ok().map(|()| time)
+}
+
 // RFC 9051 §9 date-time = DQUOTE date-day-fixed "-" date-month "-" date-year SP time SP zone DQUOTE
 pub(crate) fn date_time(scan: &mut Scan) -> Parse<DateTime> {
     const EXPECTED: &str = "a date-time such as \" 1-Feb-1994 21:52:25 -0800\"";

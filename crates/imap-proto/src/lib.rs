@@ -30,6 +30,7 @@ pub mod response;
 mod scan;
 mod sequence;
 
+pub use date::read_date_time;
 pub use error::SyntaxError;
 pub use flag::FlagName;
 pub use frame::{Frame, FrameError, FrameLimits, Framer, LiteralMark};

@@ -12,6 +12,7 @@ mod demo;
 mod logging;
 mod metrics;
 mod net;
+mod pull;
 mod serve;
 mod server;
 mod users;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::Result;
 use platform::Env;
-use sessions::{Now, imap};
+use sessions::{Now, imap, pop3};
 use store::Store;
 use tokio::sync::{Semaphore, watch};
 
@@ -46,6 +46,8 @@ pub struct Current {
     pub config: Config,
     /// What IMAP sessions share.
     pub imap: Arc<imap::Context>,
+    /// What POP3 sessions share.
+    pub pop3: Arc<pop3::Context>,
     /// The certificate, if there is one.
     pub tls: Option<Arc<net::Tls>>,
 }
@@ -138,13 +140,20 @@ fn make_current(
     config: Config,
 ) -> Result<Current> {
     let observing = Observing { metrics: Arc::clone(metrics), clock: Arc::clone(&env.clock) };
+    let observer: Arc<dyn sessions::Observer> = Arc::new(observing);
     let imap = Arc::new(imap::Context {
         store: Arc::clone(store),
         authenticator: Arc::clone(logins) as Arc<dyn sessions::Authenticator>,
-        observer: Arc::new(observing),
+        observer: Arc::clone(&observer),
         settings: imap_settings(&config),
     });
-    Ok(Current { imap, tls: net::load_tls(&config.tls)?, config })
+    let pop3 = Arc::new(pop3::Context {
+        store: Arc::clone(store),
+        authenticator: Arc::clone(logins) as Arc<dyn sessions::Authenticator>,
+        observer,
+        settings: pop3_settings(&config),
+    });
+    Ok(Current { imap, pop3, tls: net::load_tls(&config.tls)?, config })
 }
 
 fn seconds(number: u32) -> Duration {
@@ -184,5 +193,16 @@ fn imap_settings(config: &Config) -> imap::Settings {
             input_bytes_max: config.imap.input_bytes_max as usize,
         },
         ..imap::Settings::default()
+    }
+}
+
+fn pop3_settings(config: &Config) -> pop3::Settings {
+    let imap::Settings { greeting, plain_text_login, limits, .. } = imap_settings(config);
+    pop3::Settings {
+        greeting,
+        plain_text_login,
+        uidl_format: config.pop3.uidl_format.clone(),
+        mark_seen: config.pop3.mark_seen,
+        limits: imap::Limits { idle_time_max: seconds(config.pop3.idle_seconds_max), ..limits },
     }
 }

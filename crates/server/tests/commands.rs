@@ -64,7 +64,7 @@ fn mistakes_are_told() {
     };
     told(&["serve"], 1, "--data DIR");
     told(&["serve", "--data", data.path().to_str().unwrap()], 1, "--listen imap=127.0.0.1:1143");
-    told(&["serve", "--listen", "pop=127.0.0.1:1"], 2, "neither imap nor");
+    told(&["serve", "--listen", "pop=127.0.0.1:1"], 2, "is none of imap");
     told(&["frobnicate"], 2, "frobnicate");
     told(&["config", "--check", config], 1, "c.toml:2: unknown key listen.imapp; did you mean imap");
     told(&["serve", "--config", config, "--data", "x"], 1, "unknown key");

@@ -1,8 +1,10 @@
 //! Who may log in: the seam between the SASL mechanisms and whoever keeps the users.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::AccountName;
+use model::{AccountName, ErrorKind};
+use store::{Account, Store};
 
 use crate::Connection;
 
@@ -20,6 +22,17 @@ pub trait Authenticator: Send + Sync {
 
     /// How a SCRAM exchange for `user` ended: the client has `proven` that it has the key, or not.
     fn scram_finished(&self, connection: &Connection, user: &str, proven: bool) -> Result<AccountName, Refusal>;
+}
+
+/// The account of a user; made at the first login.
+pub(crate) fn open_account(store: &Store, name: &AccountName) -> model::Result<Arc<Account>> {
+    match store.account(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => match store.create_account(name) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => store.account(name),
+        },
+        opened => opened,
+    }
 }
 
 /// A login that was refused.

@@ -68,6 +68,24 @@ pub enum Step {
     Close,
 }
 
+/// A session of any protocol, as its driver sees it; see [`crate::imap::ImapSession`] for the order of calls.
+pub trait ProtocolSession: Send {
+    /// Takes bytes from the other side; returns how many. Fewer than given means that there is no room until the next `step`.
+    fn receive(&mut self, bytes: &[u8]) -> usize;
+
+    /// Goes on until the output is full or there is nothing to do. May block on a disk or on a password hash.
+    fn step(&mut self, now: Now, out: &mut crate::Output) -> Step;
+
+    /// The handshake that [`Step::StartTls`] asked for is done.
+    fn tls_started(&mut self, channel_binding: ChannelBinding);
+
+    /// The server stops: the next `step` says so, after the answer that is being sent, and asks to close.
+    fn shut_down(&mut self);
+
+    /// Who is logged in.
+    fn account(&self) -> Option<&model::AccountName>;
+}
+
 /// Is told what happens, for logs and metrics. Every method has a default that does nothing.
 pub trait Observer: Send + Sync {
     /// A command was completed: its name as the standard writes it, and whether the answer was OK.

@@ -12,9 +12,10 @@ mod transfer;
 
 use std::sync::Arc;
 
-use model::{AccountName, Result};
+use model::{AccountName, MailboxName, Result};
 use store::{Account, Store};
 
+use crate::pull;
 use crate::users::Directory;
 
 pub use progress::{Notice, Progress};
@@ -43,6 +44,18 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
         Request::UserList => accounts::list(context),
         Request::Import { user, mailbox, paths } => {
             transfer::bring_in_all(context, &user, mailbox.as_deref(), &paths, progress)
+        }
+        Request::Pull { user, mailbox, remote, only, connections, delete } => {
+            let name = |name: String| MailboxName::new(&name);
+            let options = pull::Options {
+                remote,
+                above: mailbox.map(name).transpose()?,
+                only: only.into_iter().map(name).collect::<Result<_>>()?,
+                connections: usize::from(connections),
+                delete,
+                message_bytes_max: context.store.options().message_bytes_max,
+            };
+            pull::pull(&*context.account(&user)?, &options, progress)
         }
         Request::Export { user, mailbox, format, to } => {
             transfer::write_out(context, &user, mailbox.as_deref(), format, &to, progress)

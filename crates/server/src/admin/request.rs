@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::pull::Remote;
 use crate::users::{Credentials, ScramSecrets};
 
 /// A command. Paths are absolute, since the server's working directory is another.
@@ -42,6 +43,21 @@ pub enum Request {
         mailbox: Option<String>,
         /// mbox files, Maildirs and directories of them.
         paths: Vec<PathBuf>,
+    },
+    /// Brings mail from another server.
+    Pull {
+        /// Whose account.
+        user: String,
+        /// The mailbox above all.
+        mailbox: Option<String>,
+        /// Where it comes from.
+        remote: Remote,
+        /// These mailboxes only, by their names here; all, when there is none.
+        only: Vec<String>,
+        /// Connections at once.
+        connections: u8,
+        /// Whether what is gone there goes here.
+        delete: bool,
     },
     /// Writes mail out.
     Export {

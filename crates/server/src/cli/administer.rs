@@ -9,12 +9,13 @@ use platform::Env;
 use serde_json::Value;
 use store::Store;
 
-use super::args::{Admin, Global, User};
+use super::args::{Admin, Global, RemoteOptions, User};
 use super::bar::Bar;
 use super::{password, print};
 use crate::admin::{self, Password, Progress, Request};
 use crate::config::Config;
 use crate::control;
+use crate::pull::Remote;
 use crate::serve::{Maintenance, store_options};
 use crate::users::Directory;
 
@@ -45,7 +46,7 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
             let users = Arc::new(Directory::open(env, data)?);
             let context = admin::Context { store, users };
             match request {
-                Request::Import { .. } => beside_maintenance(&context, request, bar),
+                Request::Import { .. } | Request::Pull { .. } => beside_maintenance(&context, request, bar),
                 _ => admin::run(&context, request, bar),
             }
         }
@@ -90,10 +91,13 @@ fn request(command: Admin) -> Result<Request> {
         }
         Admin::User(User::Remove { name, delete_mail }) => Request::UserRemove { user: name, delete_mail },
         Admin::User(User::List) => Request::UserList,
-        Admin::Import { user, mailbox, paths } => {
-            let paths = paths.iter().map(|path| absolute(path)).collect::<Result<_>>()?;
-            Request::Import { user, mailbox, paths }
-        }
+        Admin::Import { user, mailbox, paths, remote } => match &remote.from {
+            Some(url) => pull_request(user, mailbox, url, &remote)?,
+            None => {
+                let paths = paths.iter().map(|path| absolute(path)).collect::<Result<_>>()?;
+                Request::Import { user, mailbox, paths }
+            }
+        },
         Admin::Export { user, mailbox, format, to } => Request::Export { user, mailbox, format, to: absolute(&to)? },
         Admin::Restore { user, mailbox, since } => {
             let now = Env::real().clock.now().seconds;
@@ -118,6 +122,17 @@ fn query_of(arguments: &[String]) -> String {
         _ => format!("\"{argument}\""),
     };
     arguments.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn pull_request(user: String, mailbox: Option<String>, url: &str, options: &RemoteOptions) -> Result<Request> {
+    let mut remote = Remote::parse(url)?;
+    if options.password_stdin || remote.password.is_empty() {
+        remote.password = password::of_another_server(options.password_stdin, &remote)?;
+    }
+    remote.allow_plaintext = options.allow_plaintext;
+    remote.ca_file = options.ca_file.as_deref().map(absolute).transpose()?;
+    let RemoteOptions { only, connections, delete, .. } = options;
+    Ok(Request::Pull { user, mailbox, remote, only: only.clone(), connections: *connections, delete: *delete })
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

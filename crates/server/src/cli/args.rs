@@ -41,7 +41,7 @@ pub struct Global {
 pub enum Command {
     /// Serve mail until SIGTERM or SIGINT; SIGHUP reads configuration and certificate again
     Serve {
-        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, metrics=…; port 0 takes a free one
+        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, pop3=…, pop3s=…, metrics=…; port 0 takes a free one
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
     },
@@ -97,17 +97,20 @@ pub enum Admin {
     /// Add, list and remove users, and change passwords
     #[command(subcommand)]
     User(User),
-    /// Bring mail in: mbox files, Maildirs, and directories of them. Run twice, nothing is imported twice
+    /// Bring mail in: mbox files, Maildirs, directories of them, or all of an account on another server. Run twice, nothing is
+    /// imported twice
     Import {
         /// Whose account
         #[arg(long)]
         user: String,
-        /// The mailbox to put it in; for a directory of many, their parent. Without it, mailboxes are named after the files
+        /// The mailbox to put it in; for many, their parent. Without it, mailboxes have the names that they have there
         #[arg(long)]
         mailbox: Option<String>,
         /// What to import
-        #[arg(required = true, value_name = "PATH")]
+        #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "PATH")]
         paths: Vec<PathBuf>,
+        #[command(flatten)]
+        remote: RemoteOptions,
     },
     /// Write mail out, as an mbox file or a Maildir for each mailbox
     Export {
@@ -169,6 +172,33 @@ pub enum Admin {
     },
 }
 
+/// `import --from`
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "From another IMAP server")]
+pub struct RemoteOptions {
+    /// imaps://USER@HOST:PORT, or imap://... with STARTTLS; the port may be left out. The password is asked for; an `@` in a user name may stand as it is
+    #[arg(long, value_name = "URL")]
+    pub from: Option<String>,
+    /// Read the password for the other server from standard input, one line
+    #[arg(long, requires = "from")]
+    pub password_stdin: bool,
+    /// One mailbox only, by the name that it gets here; may be repeated
+    #[arg(long, requires = "from", value_name = "NAME")]
+    pub only: Vec<String>,
+    /// Connections at once
+    #[arg(long, requires = "from", value_name = "N", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub connections: u8,
+    /// Expunge what an earlier run has brought and what is gone there
+    #[arg(long, requires = "from")]
+    pub delete: bool,
+    /// Send the password without TLS when the other server has none
+    #[arg(long, requires = "from")]
+    pub allow_plaintext: bool,
+    /// Believe these certificates too, PEM
+    #[arg(long, requires = "from", value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum User {
     /// Add a user and its account
@@ -202,8 +232,8 @@ pub enum User {
 fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {
     let (protocol, address) =
         text.split_once('=').ok_or("expected PROTOCOL=ADDRESS:PORT, such as imap=127.0.0.1:1143")?;
-    let protocol =
-        Protocol::from_name(protocol).ok_or_else(|| format!("{protocol:?} is neither imap nor imaps nor metrics"))?;
+    let protocol = Protocol::from_name(protocol)
+        .ok_or_else(|| format!("{protocol:?} is none of imap, imaps, pop3, pop3s, metrics"))?;
     let address =
         address.parse().map_err(|_| format!("{address:?} is no address with a port, such as 127.0.0.1:1143"))?;
     Ok((protocol, address))
@@ -222,7 +252,7 @@ mod tests {
     #[test]
     fn listeners() {
         assert_eq!(listener("imaps=[::1]:993"), Ok((Protocol::Imaps, "[::1]:993".parse().unwrap())));
-        for bad in ["imap", "pop3=127.0.0.1:1", "imap=localhost:1", "imap=127.0.0.1"] {
+        for bad in ["imap", "pop2=127.0.0.1:1", "imap=localhost:1", "imap=127.0.0.1"] {
             assert!(listener(bad).is_err(), "{bad}");
         }
     }

@@ -12,6 +12,21 @@ pub fn ask(from_stdin: bool) -> Result<Credentials> {
     Credentials::new(&password, &platform::real::RealRandom)
 }
 
+/// Asks for the password of an account on another server.
+pub fn of_another_server(from_stdin: bool, server: &impl std::fmt::Display) -> Result<String> {
+    if from_stdin {
+        return read_line();
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(no_terminal());
+    }
+    Ok(rpassword::prompt_password(format!("Password of {server}: "))?)
+}
+
+fn no_terminal() -> Error {
+    Error::new(ErrorKind::Invalid, "standard input is no terminal: give --password-stdin")
+}
+
 fn read_line() -> Result<String> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
@@ -21,7 +36,7 @@ fn read_line() -> Result<String> {
 
 fn prompt() -> Result<String> {
     if !std::io::stdin().is_terminal() {
-        return Err(Error::new(ErrorKind::Invalid, "standard input is no terminal: give --password-stdin"));
+        return Err(no_terminal());
     }
     let first = rpassword::prompt_password("Password: ")?;
     if first != rpassword::prompt_password("Once more: ")? {

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeValue;
 
+use sessions::pop3::UidlFormat;
+
 use super::setting::{Ranged, Setting, choice};
 
 choice! {
@@ -143,6 +145,10 @@ config! {
         imap: Vec<SocketAddr> = Vec::new();
         /// IMAP over TLS (RFC 8314). At start.
         imaps: Vec<SocketAddr> = Vec::new();
+        /// POP3; STLS is offered where a certificate is configured. At start.
+        pop3: Vec<SocketAddr> = Vec::new();
+        /// POP3 over TLS (RFC 8314). At start.
+        pop3s: Vec<SocketAddr> = Vec::new();
         /// Metrics in Prometheus' text format over HTTP, with no protection: keep it on a loopback or an administration network.
         /// At start.
         metrics: Vec<SocketAddr> = Vec::new();
@@ -197,6 +203,17 @@ config! {
         append_messages_max: u32 = 1000, in 1..=10_000;
         /// Received octets that a session holds while they wait to be read as commands.
         input_bytes_max: u32 = 65_536, in 16_384..=16_777_216;
+    }
+
+    /// POP3.
+    pop3: Pop3Section {
+        /// How UIDL names messages: %u is the UID, %v the UIDVALIDITY; `x` or `X` before them for hexadecimal digits, a width such as 08 before
+        /// that. The default is Dovecot's; Courier has `UID%u-%v`, `%v-%u` or `%u`, Cyrus `%v.%u` or `%u`.
+        uidl_format: UidlFormat = UidlFormat::default();
+        /// Whether QUIT marks as \Seen what was retrieved.
+        mark_seen: bool = true;
+        /// How long a client that has logged in may be silent, seconds. RFC 1939 §3 asks for 10 minutes at least.
+        idle_seconds_max: u32 = 600, in 1..=86_400;
     }
 
     /// Limits of the network side.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
+use sessions::pop3::UidlFormat;
 use toml::de::DeValue;
 
 /// A type of configuration values.
@@ -87,6 +88,19 @@ impl Setting for String {
     }
     fn to_toml(&self) -> String {
         toml::Value::from(self.as_str()).to_string()
+    }
+}
+
+impl Setting for UidlFormat {
+    fn kind() -> String {
+        "string with %u and %v".into()
+    }
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+        let text = value.as_str().ok_or_else(|| expected::<Self>(value))?;
+        text.parse().map_err(|error: model::Error| error.details().to_owned())
+    }
+    fn to_toml(&self) -> String {
+        self.to_string().to_toml()
     }
 }
 

@@ -1,4 +1,4 @@
-//! One IMAP connection: drives a session over a socket.
+//! One mail connection: drives a session over a socket.
 //!
 //! Invariants: a connection that waits holds no buffer in the clear and a small one over TLS; a session is stepped only when its
 //! output was sent, so that a slow reader holds one full output and nothing of the store; what arrives while the session has no room
@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sessions::imap::ImapSession;
-use sessions::{Connection, Output, Step};
+use sessions::pop3::Pop3Session;
+use sessions::{Connection, Output, ProtocolSession, Step};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -31,7 +32,7 @@ const IDLE_CAPACITY: usize = 4096;
 const LONG_STEP: Duration = Duration::from_micros(500);
 
 /// Takes connections until the server stops.
-pub async fn serve_imap(server: Arc<Server>, bound: Bound) {
+pub async fn serve_mail(server: Arc<Server>, bound: Bound) {
     let mut stopping = server.stopping();
     loop {
         let accepted = tokio::select! {
@@ -74,10 +75,12 @@ fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAd
         Err(Refused(limit)) => {
             server.metrics.connections_refused.inc();
             tracing::warn!(%peer, limit, "connection refused");
-            if protocol == Protocol::Imap {
-                // RFC 9051 §7.1.5: BYE as a greeting. The socket's buffer is empty, so this never waits.
-                let _ = tcp.try_write(b"* BYE [UNAVAILABLE] too many connections\r\n");
-            }
+            // RFC 9051 §7.1.5: BYE as a greeting; RFC 3206 §4. The socket's buffer is empty, so this never waits.
+            let _ = match protocol {
+                Protocol::Imap => tcp.try_write(b"* BYE [UNAVAILABLE] too many connections\r\n"),
+                Protocol::Pop3 => tcp.try_write(b"-ERR [SYS/TEMP] too many connections\r\n"),
+                Protocol::Imaps | Protocol::Pop3s | Protocol::Metrics => Ok(0),
+            };
         }
     }
 }
@@ -119,18 +122,25 @@ async fn converse(
         Connection { id, peer: Some(peer.ip().to_canonical()), tls: false, loopback, ..Connection::default() };
     let mut stream = Stream::Plain(tcp);
     match &current.tls {
-        Some(tls) if protocol == Protocol::Imaps => {
+        Some(tls) if protocol.is_tls() => {
             (stream, connection.channel_binding) = handshake(server, &current, stream, tls).await?;
             connection.tls = true;
         }
-        None if protocol == Protocol::Imaps => return Err(io::Error::other("no certificate is configured")),
+        None if protocol.is_tls() => return Err(io::Error::other("no certificate is configured")),
         tls => connection.starttls_available = tls.is_some(),
     }
     let wake = Arc::new(Notify::new());
     let waker = Arc::clone(&wake);
     let output_bytes_max = usize::try_from(current.config.limits.output_bytes_max).unwrap_or(usize::MAX);
-    let session =
-        ImapSession::new(Arc::clone(&current.imap), connection, Arc::new(move || waker.notify_one()), server.now());
+    let (waker, now): (sessions::Waker, _) = (Arc::new(move || waker.notify_one()), server.now());
+    let session: Box<dyn ProtocolSession> = match protocol {
+        Protocol::Pop3 | Protocol::Pop3s => {
+            Box::new(Pop3Session::new(Arc::clone(&current.pop3), connection, waker, now))
+        }
+        Protocol::Imap | Protocol::Imaps | Protocol::Metrics => {
+            Box::new(ImapSession::new(Arc::clone(&current.imap), connection, waker, now))
+        }
+    };
     let driver = Driver {
         server,
         current,
@@ -187,7 +197,7 @@ impl Input {
 struct Driver<'a> {
     server: &'a Arc<Server>,
     current: Arc<Current>,
-    session: ImapSession,
+    session: Box<dyn ProtocolSession>,
     input: Input,
     output: Output,
     wake: Arc<Notify>,

@@ -13,23 +13,38 @@ pub enum Protocol {
     Imap,
     /// IMAP over TLS.
     Imaps,
+    /// POP3, STLS if there is a certificate.
+    Pop3,
+    /// POP3 over TLS.
+    Pop3s,
     /// Metrics over HTTP.
     Metrics,
 }
 
 impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 5] =
+        [Protocol::Imap, Protocol::Imaps, Protocol::Pop3, Protocol::Pop3s, Protocol::Metrics];
+
+    /// Whether TLS begins at once.
+    pub const fn is_tls(self) -> bool {
+        matches!(self, Protocol::Imaps | Protocol::Pop3s)
+    }
+
     /// Its name on the command line, in the configuration, in logs and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Imap => "imap",
             Protocol::Imaps => "imaps",
+            Protocol::Pop3 => "pop3",
+            Protocol::Pop3s => "pop3s",
             Protocol::Metrics => "metrics",
         }
     }
 
     /// The protocol of a name.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Protocol::Imap, Protocol::Imaps, Protocol::Metrics].into_iter().find(|protocol| protocol.name() == name)
+        Protocol::ALL.into_iter().find(|protocol| protocol.name() == name)
     }
 }
 

@@ -95,23 +95,27 @@ async fn serve(
     let mut signals = Signals::new()?;
     let data = &setup.config.server.data;
     let bound = net::bind(&listeners(&setup)?).await?;
-    if server.current().tls.is_none() && bound.iter().any(|bound| bound.protocol == Protocol::Imaps) {
-        return Err(Error::new(ErrorKind::Invalid, "imaps needs tls.certificate_file and tls.key_file"));
+    if server.current().tls.is_none()
+        && let Some(bound) = bound.iter().find(|bound| bound.protocol.is_tls())
+    {
+        let text = format!("{} needs tls.certificate_file and tls.key_file", bound.protocol);
+        return Err(Error::new(ErrorKind::Invalid, text));
     }
     let socket =
         control::bind(data).map_err(|error| Error::from(error).context(control::socket_path(data).display()))?;
     {
         let ready_line = Ready { bound: &bound };
-        let [imap, imaps, metrics] =
-            [Protocol::Imap, Protocol::Imaps, Protocol::Metrics].map(|protocol| ready_line.addresses(protocol));
+        let [imap, imaps, pop3, pop3s, metrics] = Protocol::ALL.map(|protocol| ready_line.addresses(protocol));
         ready(&ready_line)?;
-        tracing::info!(imap, imaps, metrics, data = %data.display(), pid = std::process::id(), "ready");
+        tracing::info!(imap, imaps, pop3, pop3s, metrics, data = %data.display(), pid = std::process::id(), "ready");
     }
     let maintenance = Maintenance::start(Arc::clone(&server.store))?;
     tokio::spawn(control::serve_control(socket, context, server.stopping()));
     for bound in bound {
         match bound.protocol {
-            Protocol::Imap | Protocol::Imaps => drop(tokio::spawn(net::serve_imap(Arc::clone(server), bound))),
+            Protocol::Imap | Protocol::Imaps | Protocol::Pop3 | Protocol::Pop3s => {
+                drop(tokio::spawn(net::serve_mail(Arc::clone(server), bound)));
+            }
             Protocol::Metrics => {
                 drop(tokio::spawn(net::serve_metrics(bound.listener, Arc::clone(&server.metrics))));
             }
@@ -133,7 +137,13 @@ fn listeners(setup: &Setup) -> Result<Listeners> {
         return Ok(setup.listen.clone());
     }
     let listen = &setup.config.listen;
-    let all = [(Protocol::Imap, &listen.imap), (Protocol::Imaps, &listen.imaps), (Protocol::Metrics, &listen.metrics)];
+    let all = [
+        (Protocol::Imap, &listen.imap),
+        (Protocol::Imaps, &listen.imaps),
+        (Protocol::Pop3, &listen.pop3),
+        (Protocol::Pop3s, &listen.pop3s),
+        (Protocol::Metrics, &listen.metrics),
+    ];
     let listeners: Listeners =
         all.into_iter().flat_map(|(protocol, addresses)| addresses.iter().map(move |a| (protocol, *a))).collect();
     if listeners.is_empty() {

@@ -7,7 +7,7 @@ use model::{AccountName, Result};
 use super::Context;
 use super::compress::{Deflater, Inflater};
 use super::machine::{Machine, Wait};
-use crate::{ChannelBinding, Connection, Now, Output, Step, Waker};
+use crate::{ChannelBinding, Connection, Now, Output, ProtocolSession, Step, Waker};
 
 /// One IMAP connection.
 ///
@@ -130,6 +130,28 @@ impl ImapSession {
     /// Whether the client waits in IDLE.
     pub fn is_idle(&self) -> bool {
         self.machine.session.idle
+    }
+}
+
+impl ProtocolSession for ImapSession {
+    fn receive(&mut self, bytes: &[u8]) -> usize {
+        ImapSession::receive(self, bytes)
+    }
+
+    fn step(&mut self, now: Now, out: &mut Output) -> Step {
+        ImapSession::step(self, now, out)
+    }
+
+    fn tls_started(&mut self, channel_binding: ChannelBinding) {
+        ImapSession::tls_started(self, channel_binding);
+    }
+
+    fn shut_down(&mut self) {
+        ImapSession::shut_down(self);
+    }
+
+    fn account(&self) -> Option<&AccountName> {
+        ImapSession::account(self)
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) fn checksum(hash: Sha256) -> Checksum {
     out
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

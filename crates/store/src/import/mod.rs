@@ -14,6 +14,7 @@
 mod ledger;
 mod maildir;
 mod pipeline;
+mod remote;
 mod source;
 mod status;
 
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use model::{Error, MailboxName, Result};
 
+pub use self::remote::{Added, Adopted, RemoteMailbox, RemoteMessage};
 use self::source::Source;
 pub(crate) use self::status::{CUT, EXPORT_FIELD, RAW};
 use crate::Account;

@@ -1,16 +1,13 @@
 //! LOGIN (RFC 9051 §6.2.3), and what every successful or failed login has in common.
 
-use std::sync::Arc;
-
-use model::{AccountName, ErrorKind};
-use store::Account;
+use model::AccountName;
 
 use crate::imap::capability;
 use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::{Login, Session};
 use crate::imap::status;
 use crate::sasl::{self, Exchange};
-use crate::{Output, Refusal};
+use crate::{Output, Refusal, open_account};
 
 pub(crate) fn run(session: &mut Session, user: &[u8], password: &[u8]) -> Started {
     before_login(session)?;
@@ -55,24 +52,12 @@ pub(crate) fn conclude(
             return Ok(Reply::Running(Box::new(HeldBack { until: session.now.monotonic.saturating_add(wait), done })));
         }
     };
-    let account = open(session, &name)?;
+    let account = open_account(&session.context.store, &name)?;
     session.context.observer.login(&session.connection, &name, mechanism);
     session.login = Some(Login { name, account });
     // RFC 9051 §7.1 CAPABILITY: saves the client a round trip.
     let code = format!("CAPABILITY {}", capability::list(session));
     Ok(Done::ok("Logged in").with_code(code).into())
-}
-
-/// The account of a user; made at the first login.
-fn open(session: &Session, name: &AccountName) -> Result<Arc<Account>, Stop> {
-    let store = &session.context.store;
-    match store.account(name) {
-        Err(error) if error.kind() == ErrorKind::NotFound => match store.create_account(name) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
-            _ => Ok(store.account(name)?),
-        },
-        opened => Ok(opened?),
-    }
 }
 
 /// An answer that is not given yet: throttling.
