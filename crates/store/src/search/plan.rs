@@ -8,17 +8,17 @@ use std::ops::RangeInclusive;
 use model::{EmailId, ErrorKind, Result};
 use search::{DocSet, Index, Needle};
 
-use super::DateTest;
 use super::compile::{Answer, Node};
 use super::fields::{self, BODY, CUTS, HEADER, NAMES};
 use super::parts::Parts;
 use super::text::TextNeedle;
+use super::{DateTest, HEADER_COST};
 use crate::View;
 
 /// Memory for the sets of messages of one search, bytes: further keys are answered by scan.
 pub(crate) const SEARCH_SETS_BYTES_MAX: u64 = 64 << 20;
-/// A query for so few entries is answered by looking at them.
-const FEW_ENTRIES: u64 = 8;
+/// What looking at one entry costs, about, in octets of body: when all of them cost less than asking the index, it is not asked.
+const ENTRY_COST: u64 = HEADER_COST + 4096;
 /// What looking through a byte of a dictionary costs, in octets of body scanned in the same time: one over this.
 const DICTIONARY_BYTES_PER_COST: u64 = 8;
 
@@ -81,6 +81,13 @@ impl Leaf {
             DateTest::Since(date) => days(date)..=i32::MAX,
         };
         Leaf { conditions: vec![Condition::Days(days)], is_decisive: true }
+    }
+}
+
+impl Leaf {
+    /// What asking a part costs, in octets of body scanned in the same time.
+    fn cost(&self, index: &Index) -> u64 {
+        self.conditions.iter().map(|condition| condition.cost(index)).sum()
     }
 }
 
@@ -167,13 +174,14 @@ impl Bounds {
 impl Plan {
     /// `None` when the query is answered without the index.
     pub(super) fn new(view: &View, leaves: Vec<Leaf>, entries: u64) -> Option<Self> {
-        if leaves.is_empty() || entries <= FEW_ENTRIES {
+        if leaves.is_empty() {
             return None;
         }
         let account = view.account();
         let parts = account.search().parts();
         let end = account.state().email_ids_end();
-        if parts.list.is_empty() {
+        let asking = parts.list.iter().map(|part| leaves.iter().map(|leaf| leaf.cost(&part.index)).sum::<u64>()).sum();
+        if parts.list.is_empty() || entries.saturating_mul(ENTRY_COST) <= asking {
             return None;
         }
         let covered = parts.covered(0..end);
@@ -193,7 +201,7 @@ impl Plan {
             self.next_part = 0;
             return Ok(Some(0));
         };
-        let cost = leaf.conditions.iter().map(|condition| condition.cost(&part.index)).sum();
+        let cost = leaf.cost(&part.index);
         match ask(&part.index, leaf, &self.covered) {
             Ok(found) => {
                 self.open.either(&found);
