@@ -215,11 +215,15 @@ impl Store {
             // What was queued without anybody waiting (\Recent) becomes durable here.
             let log = account.inner.log();
             let bytes = self.options.maintain_step_bytes;
+            account.inner.search().open();
             let result = log.flush().and_then(|()| log.maintain(Budget { bytes }));
             let result = result.and_then(|report| {
                 let inner = &account.inner;
                 // The log first: it holds up those who write, the search index nobody.
-                Ok(report.is_more || inner.search().maintain(inner, bytes)?)
+                match report.is_more {
+                    true => inner.search().keep_list().map(|()| true),
+                    false => inner.search().maintain(inner, bytes),
+                }
             });
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());

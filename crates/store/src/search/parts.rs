@@ -201,15 +201,18 @@ fn read_list(bytes: &[u8]) -> Option<List> {
     Some(list)
 }
 
-/// The parts whose files are there and belong to this log.
-pub(super) fn load(disk: &dyn Disk, log: &Log) -> Parts {
+/// The parts whose files are there and belong to this log; and whether the list is as it would be written now.
+pub(super) fn load(disk: &dyn Disk, log: &Log) -> (Parts, bool) {
     let index_dir = log.index_dir();
-    let list = disk.read(&index_dir.join(LIST_FILE)).ok().and_then(|bytes| read_list(&bytes)).unwrap_or_default();
+    let Some(list) = disk.read(&index_dir.join(LIST_FILE)).ok().and_then(|bytes| read_list(&bytes)) else {
+        return (Parts::default(), false);
+    };
     let now = ends(&log.sealed());
     // What lies before an end that the log has had and still has.
     let known = list.ends.iter().filter(|end| now.contains(end)).map(|(_, _, ids_end)| *ids_end).max().unwrap_or(0);
     let mut parts = Parts::default();
     let mut at = 0;
+    let count = list.parts.len();
     for (file, examined) in list.parts {
         if examined.start < at || examined.start > examined.end || examined.end > known {
             continue;
@@ -219,7 +222,8 @@ pub(super) fn load(disk: &dyn Disk, log: &Log) -> Parts {
             parts.list.push(Arc::new(part));
         }
     }
-    parts
+    let is_current = list.ends == now && parts.list.len() == count;
+    (parts, is_current)
 }
 
 /// What [`check`] found.

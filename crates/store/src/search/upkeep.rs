@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use index::{Log, Sealed};
@@ -38,16 +38,14 @@ pub(crate) struct SearchIndex {
     parts: Mutex<Option<Parts>>,
     /// The list names a part that is not used any more.
     is_list_stale: AtomicBool,
+    /// [`Log::sealed_version`] for which the list on the disk is right, or [`NEVER`].
+    listed: AtomicU64,
     /// Held by whoever makes parts.
-    work: Mutex<Work>,
+    work: Mutex<()>,
 }
 
-/// What the upkeep remembers between its steps.
-#[derive(Default)]
-struct Work {
-    /// The state of the log that the list was last written for.
-    listed: Option<u64>,
-}
+/// No state of the log.
+const NEVER: u64 = u64::MAX;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Nothing that these locks guard can be left half-changed by a panic.
@@ -57,13 +55,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl SearchIndex {
     pub(crate) fn new(env: &Env, log: &Arc<Log>) -> Self {
         let (parts, is_list_stale, work) = Default::default();
-        SearchIndex { disk: Arc::clone(&env.disk), log: Arc::clone(log), parts, is_list_stale, work }
+        let listed = AtomicU64::new(NEVER);
+        SearchIndex { disk: Arc::clone(&env.disk), log: Arc::clone(log), parts, is_list_stale, listed, work }
     }
 
     /// The parts as they are now. Opens their files when nobody has yet.
     pub(super) fn parts(&self) -> Parts {
         let mut parts = lock(&self.parts);
-        parts.get_or_insert_with(|| parts::load(&*self.disk, &self.log)).clone()
+        let load = || {
+            let version = self.log.sealed_version();
+            let (parts, is_current) = parts::load(&*self.disk, &self.log);
+            if is_current {
+                self.listed.store(version, Ordering::Relaxed);
+            }
+            parts
+        };
+        parts.get_or_insert_with(load).clone()
+    }
+
+    /// Opens the parts if nobody has yet. To be called before segments are merged: afterwards the ends by which the parts are known may
+    /// be gone.
+    pub(crate) fn open(&self) {
+        self.parts();
     }
 
     pub(super) fn disk(&self) -> &dyn Disk {
@@ -92,40 +105,52 @@ impl SearchIndex {
 
     /// Does a piece of the work, of about `bytes` octets of mail; whether there is more. Messages that cannot be read are left out.
     pub(crate) fn maintain(&self, account: &Arc<Inner>, bytes: u64) -> Result<bool> {
-        let mut work = lock(&self.work);
-        if work.listed.is_some() && !self.disk.exists(&self.log.index_dir().join(LIST_FILE))? {
+        let _alone = lock(&self.work);
+        if self.listed.load(Ordering::Relaxed) != NEVER && !self.disk.exists(&self.log.index_dir().join(LIST_FILE))? {
             // Somebody removed the index. What is in memory still answers, but would be lost.
             *lock(&self.parts) = None;
-            work.listed = None;
+            self.listed.store(NEVER, Ordering::Relaxed);
         }
         let parts = self.parts();
         // In this order: what the state knows is in these segments or in a tail.
-        let version = self.log.sealed_version();
         let sealed = self.log.sealed();
         let sealed_end = sealed.last().map_or(1, |sealed| sealed.ids().end);
         let mut reader = Reader::new(Arc::clone(account));
-        let mut has_files_changed = self.is_list_stale.swap(false, Ordering::Relaxed);
-        has_files_changed |= self.write_sealed(&parts, sealed_end)?;
+        self.write_sealed(&parts, sealed_end)?;
         let gap = self.parts().gaps(1, sealed_end).into_iter().next();
-        let mut is_more = false;
-        if let Some(gap) = gap {
-            self.index_sealed(&sealed, gap, bytes, &mut reader)?;
-            (has_files_changed, is_more) = (true, true);
-        } else {
-            self.index_tail(sealed_end..account.state().email_ids_end(), bytes, &mut reader)?;
+        let mut is_more = gap.is_some();
+        match gap {
+            Some(gap) => self.index_sealed(&sealed, gap, bytes, &mut reader)?,
+            None => self.index_tail(sealed_end..account.state().email_ids_end(), bytes, &mut reader)?,
         }
         if let Some(group) = group(&self.parts()) {
             self.merge(&sealed, &group)?;
-            (has_files_changed, is_more) = (true, true);
+            is_more = true;
         }
-        if has_files_changed
-            || (work.listed != Some(version) && self.parts().list.iter().any(|part| part.file.is_some()))
-        {
-            self.disk.create_dir_all_durable(&self.log.index_dir())?;
-            parts::save(&*self.disk, &self.log, &sealed, &self.parts())?;
-            work.listed = Some(version);
-        }
+        self.write_list()?;
         Ok(is_more)
+    }
+
+    /// Brings only the list up to date: it knows the parts by the ends of segments, and those have changed.
+    pub(crate) fn keep_list(&self) -> Result<()> {
+        let _alone = lock(&self.work);
+        self.write_list()
+    }
+
+    /// Writes the list if it is not right. The caller holds the lock of those who work.
+    fn write_list(&self) -> Result<()> {
+        let is_stale = self.is_list_stale.swap(false, Ordering::Relaxed);
+        let version = self.log.sealed_version();
+        let is_old = self.listed.load(Ordering::Relaxed) != version;
+        let parts = self.parts();
+        if is_stale || is_old && parts.list.iter().any(|part| part.file.is_some()) {
+            // Nothing names what is not listed: until the list is whole again it counts for nothing.
+            self.listed.store(NEVER, Ordering::Relaxed);
+            self.disk.create_dir_all_durable(&self.log.index_dir())?;
+            parts::save(&*self.disk, &self.log, &self.log.sealed(), &parts)?;
+            self.listed.store(version, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// The number for the next file.
@@ -138,6 +163,7 @@ impl SearchIndex {
     fn put(&self, examined: Range<u64>, image: &parts::ImageSource<'_>, old: &[Arc<Part>]) -> Result<()> {
         let index_dir = self.log.index_dir();
         let file = parts::write_part(&*self.disk, &index_dir, self.next_serial(), image)?;
+        self.is_list_stale.store(true, Ordering::Relaxed);
         let part = parts::open_part(&*self.disk, &index_dir, examined, file).ok_or_else(|| {
             model::Error::new(ErrorKind::Corrupt, "a part of the search index that was just written cannot be read")
         })?;
@@ -156,14 +182,12 @@ impl SearchIndex {
         });
     }
 
-    /// Parts in memory whose messages are all sealed become files. Whether there were any.
-    fn write_sealed(&self, parts: &Parts, sealed_end: u64) -> Result<bool> {
-        let mut any = false;
+    /// Parts in memory whose messages are all sealed become files.
+    fn write_sealed(&self, parts: &Parts, sealed_end: u64) -> Result<()> {
         for part in parts.list.iter().filter(|part| part.file.is_none() && part.examined.end <= sealed_end) {
             self.put(part.examined.clone(), &|out| out(part.index.image()), &[Arc::clone(part)])?;
-            any = true;
         }
-        Ok(any)
+        Ok(())
     }
 
     /// Indexes sealed messages of `gap` from its beginning on, about `bytes` octets of them.
@@ -265,6 +289,7 @@ impl SearchIndex {
             // One of them is damaged, and which one the error does not say: all are made again.
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 self.change(|parts| parts.remove(group));
+                self.is_list_stale.store(true, Ordering::Relaxed);
                 Ok(())
             }
             result => result,
