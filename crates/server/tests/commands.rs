@@ -220,6 +220,8 @@ fn messages_are_found_on_the_command_line() {
         assert_eq!(uids(&["--mailbox", "INBOX", "--", "-has:attachment"]), [1]);
         assert_eq!(uids(&["after:2000-01-01", "smaller:1M", "header:date=2026"]), [1]);
         assert_eq!(uids(&["nowhere"]), [0; 0]);
+        assert_eq!(uids(&["--imap", "OR FROM bob NOT TEXT \"budget 2026\""]), [1]);
+        assert_eq!(uids(&["--imap", "UNSEEN", "BODY", "LUNCH", "UID", "1:5"]), [1]);
     };
     everything("through the server");
     drop(client);
@@ -228,6 +230,8 @@ fn messages_are_found_on_the_command_line() {
     everything("without it");
     let shown = run(data.path(), &["search", "--user", "ann", "lunch"]);
     assert!(String::from_utf8_lossy(&shown.stdout).contains("Bob <bob@x>"), "{shown:?}");
+    let output = run(data.path(), &["search", "--user", "ann", "--imap", "FORM ann"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("search keys: expected"), "{output:?}");
     let output = run(data.path(), &["search", "--user", "ann", "form:ann"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("is no key"), "{output:?}");
 }

@@ -64,8 +64,8 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
             care::restore(context, &user, &mailbox, since_unix_seconds)
         }
         Request::Check { user, repair } => care::check(context, user.as_deref(), repair, progress),
-        Request::Search { user, mailbox, query, verify } => {
-            let wanted = search::Wanted { query: &query, mailbox: mailbox.as_deref(), verify };
+        Request::Search { user, mailbox, query, imap, verify } => {
+            let wanted = search::Wanted { query: &query, imap, mailbox: mailbox.as_deref(), verify };
             search::search(context, &user, wanted, progress)
         }
         Request::Stats { user } => care::stats(context, user.as_deref()),

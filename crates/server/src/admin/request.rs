@@ -92,8 +92,10 @@ pub enum Request {
         user: String,
         /// One mailbox only.
         mailbox: Option<String>,
-        /// Terms, as the command line explains them.
+        /// Terms, as the command line explains them, or search keys of IMAP.
         query: String,
+        /// It is search keys of IMAP.
+        imap: bool,
         /// Scans as well, and compares.
         verify: bool,
     },

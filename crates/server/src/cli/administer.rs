@@ -104,8 +104,9 @@ fn request(command: Admin) -> Result<Request> {
             Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) }
         }
         Admin::Check { user, repair } => Request::Check { user, repair },
-        Admin::Search { user, mailbox, verify, query } => {
-            Request::Search { user, mailbox, query: query_of(&query), verify }
+        Admin::Search { user, mailbox, imap, verify, query } => {
+            let query = if imap { query.join(" ") } else { query_of(&query) };
+            Request::Search { user, mailbox, query, imap, verify }
         }
         Admin::Stats { user } => Request::Stats { user },
     })

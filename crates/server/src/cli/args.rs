@@ -157,6 +157,9 @@ pub enum Admin {
         /// One mailbox only
         #[arg(long)]
         mailbox: Option<String>,
+        /// QUERY is search keys of IMAP (RFC 9051), such as: OR FROM ann NOT TEXT "a b" SINCE 1-Jan-2024
+        #[arg(long)]
+        imap: bool,
         /// Look through every message as well, and compare; exit code 3 when the index is wrong
         #[arg(long)]
         verify: bool,

@@ -17,8 +17,10 @@ pub const SEARCH_ROWS_MAX: usize = 10_000;
 /// What to look for, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// See [`terms`].
+    /// Terms, see [`terms`], or search keys of IMAP.
     pub query: &'a str,
+    /// It is search keys of IMAP.
+    pub imap: bool,
     /// One mailbox only.
     pub mailbox: Option<&'a str>,
     /// Scan as well, and compare.
@@ -27,7 +29,8 @@ pub struct Wanted<'a> {
 
 /// Looks for messages. A mailbox in which the index and a scan disagree is a finding.
 pub fn search(context: &Context, user: &str, wanted: Wanted<'_>, progress: &mut dyn Progress) -> Result<Value> {
-    let terms = Terms::parse(wanted.query).map_err(|why| Error::new(ErrorKind::Invalid, why))?;
+    let invalid = |why| Error::new(ErrorKind::Invalid, why);
+    let terms = if wanted.imap { Terms::default() } else { Terms::parse(wanted.query).map_err(invalid)? };
     let account = context.account(user)?;
     let mailboxes = match wanted.mailbox {
         Some(name) => vec![MailboxName::new(name)?],
@@ -38,7 +41,11 @@ pub fn search(context: &Context, user: &str, wanted: Wanted<'_>, progress: &mut 
     for (number, name) in mailboxes.iter().enumerate() {
         progress.advanced(number as u64, mailboxes.len() as u64, "mailboxes");
         let view = account.view(account.mailbox(name)?, false)?;
-        let query = terms.query(&view).map_err(|why| Error::new(ErrorKind::Invalid, why))?;
+        let query = match wanted.imap {
+            true => sessions::imap::search_query(wanted.query, &view),
+            false => terms.query(&view),
+        };
+        let query = query.map_err(invalid)?;
         let Some(seqs) = run(Search::new(view.clone(), account.reader(), query.clone(), now), progress)? else { break };
         if wanted.verify {
             let Some(scanned) = run(Search::scanning(view.clone(), account.reader(), query, now), progress)? else {

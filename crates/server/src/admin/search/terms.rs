@@ -21,7 +21,7 @@ struct Term {
 }
 
 /// A query that was understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     terms: Vec<Term>,
     /// `has:attachment`, or that there is none: the index does not know.
