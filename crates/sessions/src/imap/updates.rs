@@ -174,8 +174,10 @@ impl Flagged {
                 modseq_only.write(out.bytes_mut(), &entry, selected.view.keywords());
             }
         }
-        if let Some(seq) = rest {
-            begin_at(&mut self.seqs, seq);
+        match rest {
+            Some(seq) => begin_at(&mut self.seqs, seq),
+            // It may be asked again, while what comes behind it has no room.
+            None => self.seqs.clear(),
         }
         rest.is_none()
     }
