@@ -25,7 +25,9 @@ pub fn fold_version() -> u32 {
     /// Of the rules in this file.
     const RULES: u32 = 1;
     let (a, b) = (char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION);
-    [a.0, a.1, a.2, b.0, b.1, b.2].into_iter().fold(RULES, |all, part| all.wrapping_mul(31).wrapping_add(u32::from(part)))
+    [a.0, a.1, a.2, b.0, b.1, b.2]
+        .into_iter()
+        .fold(RULES, |all, part| all.wrapping_mul(31).wrapping_add(u32::from(part)))
 }
 
 /// Appends `text`, folded.
