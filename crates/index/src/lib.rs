@@ -33,6 +33,7 @@ mod reader;
 mod record;
 mod recover;
 mod seal;
+mod sealed;
 mod segment;
 mod state;
 mod tail;
@@ -46,6 +47,7 @@ pub use maintain::{Budget, MaintainReport};
 pub use message::{MessageWriter, PendingMessage};
 pub use options::Options;
 pub use reader::{Derive, MessageBytes, MessageInfo, Reader};
+pub use sealed::Sealed;
 pub use state::{Changes, DeletedMailbox, ExpungedRow, Mailbox, Row, Rows, State};
 pub use transaction::{
     ANNOTATION_KEY_BYTES_MAX, ANNOTATION_VALUE_BYTES_MAX, Copied, FRAME_EVENTS_BYTES_MAX, FRAME_MESSAGES_MAX,

@@ -19,8 +19,19 @@ pub fn fold(text: &str) -> String {
     out
 }
 
+/// Changes whenever some text would be folded differently than before: for whoever keeps folded text. Tables of Unicode change with the
+/// compiler and with the crate that decomposes.
+pub fn fold_version() -> u32 {
+    /// Of the rules in this file.
+    const RULES: u32 = 1;
+    let (a, b) = (char::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION);
+    [a.0, a.1, a.2, b.0, b.1, b.2]
+        .into_iter()
+        .fold(RULES, |all, part| all.wrapping_mul(31).wrapping_add(u32::from(part)))
+}
+
 /// Appends `text`, folded.
-fn fold_into(text: &str, out: &mut String) {
+pub fn fold_into(text: &str, out: &mut String) {
     if text.is_ascii() {
         let start = out.len();
         out.push_str(text);

@@ -48,7 +48,7 @@ pub use date::{DateTime, parse_date};
 pub use defect::{Defect, DefectKind, Limits};
 pub use encoded_word::{decode_unstructured, unfold};
 pub use envelope::Envelope;
-pub use fold::{Matcher, Needle, fold};
+pub use fold::{Matcher, Needle, fold, fold_into, fold_version};
 pub use header::{Field, HeaderBlock, fields_subset, header_len};
 pub use imap_form::write_imap_string;
 pub use parameter::decode_parameter;

@@ -192,3 +192,46 @@ fn damage_is_found_and_the_exit_code_says_so() {
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(text.contains(file.file_name().unwrap().to_str().unwrap()), "{text}");
 }
+
+#[test]
+fn messages_are_found_on_the_command_line() {
+    let data = data_with_user();
+    let server = Server::imap(data.path());
+    let mut client = server.connect().login();
+    client.append(
+        "From: Bob <bob@x>\r\nSubject: budget 2026\r\nDate: Thu, 1 Jan 2026 00:00:00 +0000\r\n\r\nlunch at noon\r\n",
+    );
+    client.append("From: eve@x\r\nSubject: other\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nbudget 2026\r\n--b\r\nContent-Disposition: attachment\r\n\r\nx\r\n--b--\r\n");
+    client.ok("SELECT INBOX");
+    client.ok("STORE 2 +FLAGS.SILENT (\\Seen)");
+    let uids = |arguments: &[&str]| -> Vec<u64> {
+        let found = run_json(data.path(), &[&["search", "--user", "ann", "--verify"], arguments].concat());
+        assert_eq!((&found["damaged"], &found["verified"]), (&0.into(), &true.into()));
+        let messages = found["messages"].as_array().unwrap();
+        assert_eq!(found["found"], messages.len());
+        messages.iter().map(|message| message["uid"].as_u64().unwrap()).collect()
+    };
+    let everything = |what: &str| {
+        assert_eq!(uids(&["budget 2026"]), [1, 2], "{what}");
+        assert_eq!(uids(&["subject:budget 2026", "from:bob"]), [1]);
+        assert_eq!(uids(&["BUDGET -subject:budget"]), [2]);
+        assert_eq!(uids(&["is:seen"]), [2]);
+        assert_eq!(uids(&["has:attachment"]), [2]);
+        assert_eq!(uids(&["--mailbox", "INBOX", "--", "-has:attachment"]), [1]);
+        assert_eq!(uids(&["after:2000-01-01", "smaller:1M", "header:date=2026"]), [1]);
+        assert_eq!(uids(&["nowhere"]), [0; 0]);
+        assert_eq!(uids(&["--imap", "OR FROM bob NOT TEXT \"budget 2026\""]), [1]);
+        assert_eq!(uids(&["--imap", "UNSEEN", "BODY", "LUNCH", "UID", "1:5"]), [1]);
+    };
+    everything("through the server");
+    drop(client);
+    server.signal(Signal::TERM);
+    server.wait();
+    everything("without it");
+    let shown = run(data.path(), &["search", "--user", "ann", "lunch"]);
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("Bob <bob@x>"), "{shown:?}");
+    let output = run(data.path(), &["search", "--user", "ann", "--imap", "FORM ann"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("search keys: expected"), "{output:?}");
+    let output = run(data.path(), &["search", "--user", "ann", "form:ann"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is no key"), "{output:?}");
+}

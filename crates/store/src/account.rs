@@ -18,6 +18,7 @@ use crate::format::mbox::foreign::ForeignSlot;
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
+use crate::search::SearchIndex;
 use crate::writes::Writes;
 use crate::{MessageWriter, Options, PendingMessage, Reader, View};
 
@@ -35,11 +36,17 @@ pub(crate) struct Inner {
     recent: RecentFloors,
     message_bytes_max: u64,
     mbox: Option<Arc<MboxAccount>>,
+    search: SearchIndex,
 }
 
 impl Inner {
     pub(crate) fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// What text search is answered from.
+    pub(crate) fn search(&self) -> &SearchIndex {
+        &self.search
     }
 
     /// The machine: for foreign files and the time.
@@ -203,7 +210,9 @@ impl Account {
             foreign.set(mbox);
         }
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
-        Ok(Account { inner: Arc::new(Inner { name, env, log, listeners, recent, message_bytes_max, mbox }) })
+        let search = SearchIndex::new(&env, &log);
+        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, mbox, search };
+        Ok(Account { inner: Arc::new(inner) })
     }
 
     /// Where its messages lie.

@@ -20,6 +20,8 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Messages whose derived data were compared with a fresh parse.
     pub derived: u64,
+    /// Messages whose texts were compared with what the search index has of them.
+    pub indexed: u64,
     /// What is wrong, with file and offset; empty when all is well.
     pub findings: Vec<Finding>,
 }
@@ -33,6 +35,7 @@ impl Account {
             records: log.records,
             bytes: log.bytes,
             derived: 0,
+            indexed: 0,
             findings: log.findings,
         };
         // What was damaged already when the account was opened may have been left out since.
@@ -42,6 +45,9 @@ impl Account {
             }
         }
         self.check_derived(&mut report)?;
+        let (indexed, findings) = self.inner.search().check(&self.inner)?;
+        report.indexed = indexed;
+        report.findings.extend(findings);
         Ok(report)
     }
 
@@ -96,8 +102,8 @@ fn compare(kept: &mut index::Reader, fresh: &mut index::Reader, id: EmailId) -> 
 }
 
 impl Store {
-    /// Removes everything of an account that can be derived (`index/`) and makes it anew from the log. [`ErrorKind::InUse`] while
-    /// somebody has the account open.
+    /// Removes everything of an account that can be derived (`index/`) and makes it anew from the log. What is derived from messages
+    /// is made by the next calls of [`Store::maintain`]. [`ErrorKind::InUse`] while somebody has the account open.
     pub fn repair(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| index::remove_index(self.env(), dir))?;
         let account = self.account(name)?;

@@ -81,11 +81,15 @@ impl Derive for MimeDerive {
     }
 }
 
+/// The day of the Date field as written, days since 1970-01-01.
+pub(crate) fn day_of(header: &[u8]) -> Option<i32> {
+    let sent = HeaderBlock::new(header).first("Date").and_then(mime::parse_date);
+    sent.and_then(|date| i32::try_from(date.civil_days()).ok())
+}
+
 /// The column [`column::SENT_DAY`].
 fn sent_day(header: &[u8]) -> Vec<u8> {
-    let sent = HeaderBlock::new(header).first("Date").and_then(mime::parse_date);
-    let day = sent.and_then(|date| i32::try_from(date.civil_days()).ok());
-    day.map_or_else(Vec::new, |day| day.to_le_bytes().to_vec())
+    day_of(header).map_or_else(Vec::new, |day| day.to_le_bytes().to_vec())
 }
 
 /// Gives octets of the message under derivation to the sink, in pieces.

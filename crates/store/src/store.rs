@@ -229,7 +229,8 @@ impl Store {
         Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign)
     }
 
-    /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, closing of idle accounts.
+    /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, the search index, closing of idle
+    /// accounts.
     /// Returns whether more is waiting. The server calls it from a thread of its own.
     ///
     /// The accounts take turns: one that has much to do gets one step, then the next one is asked. An error belongs to one
@@ -241,14 +242,24 @@ impl Store {
             let Some(account) = lock(&slot.open).as_ref().map(|open| Arc::clone(&open.account)) else { continue };
             // What was queued without anybody waiting (\Recent) becomes durable here.
             let log = account.inner.log();
-            let result = log.flush().and_then(|()| log.maintain(Budget { bytes: self.options.maintain_step_bytes }));
+            let bytes = self.options.maintain_step_bytes;
+            account.inner.search().open();
+            let result = log.flush().and_then(|()| log.maintain(Budget { bytes }));
+            let result = result.and_then(|report| {
+                let inner = &account.inner;
+                // The log first: it holds up those who write, the search index nobody.
+                match report.is_more {
+                    true => inner.search().keep_list().map(|()| true),
+                    false => inner.search().maintain(inner, bytes),
+                }
+            });
             let files = account.inner.mbox().map_or(Ok(()), |files| files.maintain());
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());
-            let report = result
-                .and_then(|report| files.map(|()| report))
+            let is_more = result
+                .and_then(|is_more| files.map(|()| is_more))
                 .map_err(|error| error.context(format!("maintaining account {name}")))?;
-            if report.is_more {
+            if is_more {
                 return Ok(true);
             }
         }

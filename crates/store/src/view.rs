@@ -87,6 +87,11 @@ impl View {
         View { account, mailbox, ghosts: Arc::default(), recent_from, read_write, gone: false }
     }
 
+    /// The account that the mailbox is in.
+    pub(crate) fn account(&self) -> &Arc<Inner> {
+        &self.account
+    }
+
     /// The mailbox.
     pub fn mailbox(&self) -> MailboxId {
         self.mailbox.id()

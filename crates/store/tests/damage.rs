@@ -11,7 +11,7 @@ use model::{AccountName, ErrorKind, MailboxName, NumSet};
 use platform::sim::SimEnv;
 use platform::{Disk, Prng};
 use store::search::{Query, Search};
-use store::{Account, FlagNames, NewMessage, Options, Store};
+use store::{Account, FlagNames, NewMessage, Options, Store, View};
 
 fn options() -> Options {
     let mut options = Options::default();
@@ -133,8 +133,10 @@ fn a_search_passes_over_damage() {
         let place = format!("round {round}: {} at {offset}", path.display());
         let (_store, account) = open(&machine);
         let view = account.view(account.mailbox(&MailboxName::inbox()).unwrap(), false).unwrap();
+        let is_scan = round % 2 == 0;
         let run = |query: Query| {
-            let mut search = Search::new(view.clone(), account.reader(), query, 0);
+            let begin = if is_scan { Search::scanning } else { Search::new };
+            let mut search = begin(view.clone(), account.reader(), query, 0);
             let mut answer = search.step();
             while let Ok(None) = answer {
                 answer = search.step();
@@ -162,11 +164,20 @@ fn a_search_passes_over_damage() {
             }
         }
         assert_eq!(damage, unknown > 0, "{place}");
-        passed_over += unknown;
+        // The index may know what a message said that can no longer be read.
+        assert!(is_scan || unknown <= unreadable(&account, &view), "{place}");
+        passed_over += if is_scan { unknown } else { 0 };
         // Keys that need nothing but the entry find all, and say of those that cannot be read what the rest of the query says.
         let all = Query::Or(Box::new(key()), Box::new(Query::Larger(0)));
         assert_eq!(run(all), (NumSet::range(1, view.exists()), false), "{place}");
         assert!(run(Query::And(vec![key(), Query::Smaller(1)])).0.is_empty(), "{place}");
     }
-    assert!(passed_over > 20, "{passed_over}");
+    assert!(passed_over > 5, "{passed_over}");
+}
+
+fn unreadable(account: &Account, view: &View) -> u32 {
+    let mut reader = account.reader();
+    let mut is_unreadable =
+        |id| reader.read(id, 0..u64::MAX, &mut Vec::new()).is_err() || reader.structure(id).is_err();
+    view.all_rows().filter(|entry| is_unreadable(entry.email_id)).count() as u32
 }

@@ -147,6 +147,11 @@ impl State {
         self.foreign.entries(id)
     }
 
+    /// Every message has an id below this one.
+    pub fn email_ids_end(&self) -> u64 {
+        self.email_id_next
+    }
+
     /// The modseq of the last change anywhere in the account.
     pub fn modseq(&self) -> ModSeq {
         self.modseq

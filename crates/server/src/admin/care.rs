@@ -38,6 +38,7 @@ pub fn check(context: &Context, user: Option<&str>, repair: bool, progress: &mut
                 total.messages += report.messages;
                 total.records += report.records;
                 total.bytes += report.bytes;
+                total.indexed += report.indexed;
                 findings.extend(report.findings.iter().map(|finding| describe(name, finding)));
             }
             Err(error) => findings.push(json!({
@@ -51,6 +52,7 @@ pub fn check(context: &Context, user: Option<&str>, repair: bool, progress: &mut
         "messages": total.messages,
         "records": total.records,
         "bytes": total.bytes,
+        "indexed": total.indexed,
         "repaired": repaired,
         "damaged": findings.len(),
         "findings": findings,

@@ -8,6 +8,7 @@ mod care;
 mod new_mail;
 mod progress;
 mod request;
+mod search;
 mod transfer;
 
 use std::sync::Arc;
@@ -67,6 +68,10 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
             care::restore(context, &user, &mailbox, since_unix_seconds)
         }
         Request::Check { user, repair } => care::check(context, user.as_deref(), repair, progress),
+        Request::Search { user, mailbox, query, imap, verify } => {
+            let wanted = search::Wanted { query: &query, imap, mailbox: mailbox.as_deref(), verify };
+            search::search(context, &user, wanted, progress)
+        }
         Request::Stats { user } => care::stats(context, user.as_deref()),
     }
 }

@@ -89,6 +89,19 @@ pub enum Request {
         /// Builds the index anew.
         repair: bool,
     },
+    /// Looks for messages.
+    Search {
+        /// Whose account.
+        user: String,
+        /// One mailbox only.
+        mailbox: Option<String>,
+        /// Terms, as the command line explains them, or search keys of IMAP.
+        query: String,
+        /// It is search keys of IMAP.
+        imap: bool,
+        /// Scans as well, and compares.
+        verify: bool,
+    },
     /// Accounts in numbers.
     Stats {
         /// One account only.

@@ -19,12 +19,12 @@ use crate::pull::Remote;
 use crate::serve::{Maintenance, store_options};
 use crate::users::Directory;
 
-/// Exit code of `check` when something is damaged.
+/// Exit code of `check`, and of `search --verify`, when something is damaged.
 const DAMAGED: u8 = 3;
 
 /// Runs a command and prints its result.
 pub fn run(global: &Global, config: &Config, command: Admin) -> Result<ExitCode> {
-    let is_check = matches!(command, Admin::Check { .. });
+    let is_check = matches!(command, Admin::Check { .. } | Admin::Search { verify: true, .. });
     let mut bar = Bar::new(global.quiet || global.json);
     let result = execute(config, request(command)?, &mut bar);
     bar.finish();
@@ -106,8 +106,25 @@ fn request(command: Admin) -> Result<Request> {
             Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) }
         }
         Admin::Check { user, repair } => Request::Check { user, repair },
+        Admin::Search { user, mailbox, imap, verify, query } => {
+            let query = if imap { query.join(" ") } else { query_of(&query) };
+            Request::Search { user, mailbox, query, imap, verify }
+        }
         Admin::Stats { user } => Request::Stats { user },
     })
+}
+
+/// The query from the arguments. The shell has taken the quotes of `subject:"a b"` away: the value gets them back.
+fn query_of(arguments: &[String]) -> String {
+    if let [query] = arguments {
+        return query.clone();
+    }
+    let quoted = |argument: &String| match argument.split_once(':') {
+        _ if !argument.contains(char::is_whitespace) || argument.contains('"') => argument.clone(),
+        Some((key, value)) if !key.contains(char::is_whitespace) => format!("{key}:\"{value}\""),
+        _ => format!("\"{argument}\""),
+    };
+    arguments.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn pull_request(user: String, mailbox: Option<String>, url: &str, options: &RemoteOptions) -> Result<Request> {

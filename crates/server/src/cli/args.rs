@@ -148,6 +148,25 @@ pub enum Admin {
         #[arg(long)]
         repair: bool,
     },
+    /// Look for messages: words and terms that they must all have, such as from:ann subject:"budget 2026" before:2024-01-31
+    /// is:unseen larger:1M has:attachment header:List-Id=linux; a minus before a term: messages without it
+    Search {
+        /// Whose account
+        #[arg(long)]
+        user: String,
+        /// One mailbox only
+        #[arg(long)]
+        mailbox: Option<String>,
+        /// QUERY is search keys of IMAP (RFC 9051), such as: OR FROM ann NOT TEXT "a b" SINCE 1-Jan-2024
+        #[arg(long)]
+        imap: bool,
+        /// Look through every message as well, and compare; exit code 3 when the index is wrong
+        #[arg(long)]
+        verify: bool,
+        /// What to look for; behind `--` when it begins with a minus
+        #[arg(required = true, value_name = "QUERY")]
+        query: Vec<String>,
+    },
     /// Show accounts in numbers
     Stats {
         /// One account only

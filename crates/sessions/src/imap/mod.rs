@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use store::Store;
 
+pub use cmd::search::question::search_query;
 pub use session::ImapSession;
 pub use settings::{Limits, PlainTextLogin, Settings};
 

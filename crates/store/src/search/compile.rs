@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use mime::{HeaderBlock, Needle};
 use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result, ThreadId};
 
+use super::plan::{Leaf, Plan};
 use super::text::{self, TextNeedle};
 use super::{DateTest, HEADER_COST, Query};
 use crate::view::Entry;
@@ -18,8 +19,17 @@ pub(super) enum Node {
     Or(Vec<Node>),
     Not(Box<Node>),
     Column(Column),
-    Sent(DateTest),
-    Header { name: String, needle: Option<Needle> },
+    Sent {
+        test: DateTest,
+        /// Its number for the index.
+        leaf: Option<usize>,
+    },
+    Header {
+        name: String,
+        needle: Option<Needle>,
+        /// Its number for the index.
+        leaf: Option<usize>,
+    },
     Text(TextNeedle),
 }
 
@@ -41,20 +51,47 @@ pub(super) enum Column {
     ThreadId(ThreadId),
 }
 
-/// Prepares `query` for the entries of `view`.
-pub(super) fn compile(query: Query, view: &View) -> Node {
-    let mut ids = 0;
-    compile_node(query, view, &mut ids)
+/// Prepares `query` for the entries of `view`; and the keys that the index can be asked about.
+pub(super) fn compile(query: Query, view: &View) -> (Node, Vec<Leaf>) {
+    let mut leaves = Leaves::default();
+    (compile_node(query, view, &mut leaves), leaves.list)
 }
 
-fn compile_node(query: Query, view: &View, ids: &mut usize) -> Node {
+/// The text keys of a query.
+#[derive(Default)]
+struct Leaves {
+    texts: usize,
+    list: Vec<Leaf>,
+}
+
+impl Leaves {
+    fn add(&mut self, leaf: Leaf) -> Option<usize> {
+        self.list.push(leaf);
+        Some(self.list.len() - 1)
+    }
+
+    fn text(&mut self, text: &str, header: bool) -> Node {
+        let mut needle = TextNeedle::new(text, header, self.texts);
+        self.texts += 1;
+        needle.leaf = self.add(Leaf::text(needle.needle.folded(), header));
+        Node::Text(needle)
+    }
+
+    fn header(&mut self, name: String, text: &str) -> Node {
+        let needle = (!text.is_empty()).then(|| Needle::new(text));
+        let leaf = Leaf::header(&name, needle.as_ref().map(Needle::folded)).and_then(|leaf| self.add(leaf));
+        Node::Header { name, needle, leaf }
+    }
+}
+
+fn compile_node(query: Query, view: &View, leaves: &mut Leaves) -> Node {
     match query {
         Query::All => Node::Const(true),
         Query::ThreadId(id) => Node::Column(Column::ThreadId(id)),
         Query::And(parts) => {
             let mut nodes = Vec::with_capacity(parts.len());
             for part in parts {
-                match compile_node(part, view, ids) {
+                match compile_node(part, view, leaves) {
                     Node::And(inner) => nodes.extend(inner),
                     node => nodes.push(node),
                 }
@@ -65,7 +102,7 @@ fn compile_node(query: Query, view: &View, ids: &mut usize) -> Node {
         Query::Or(a, b) => {
             let mut nodes = Vec::with_capacity(2);
             for part in [*a, *b] {
-                match compile_node(part, view, ids) {
+                match compile_node(part, view, leaves) {
                     Node::Or(inner) => nodes.extend(inner),
                     node => nodes.push(node),
                 }
@@ -73,7 +110,7 @@ fn compile_node(query: Query, view: &View, ids: &mut usize) -> Node {
             nodes.sort_by_key(Node::cost_class);
             Node::Or(nodes)
         }
-        Query::Not(inner) => Node::Not(Box::new(compile_node(*inner, view, ids))),
+        Query::Not(inner) => Node::Not(Box::new(compile_node(*inner, view, leaves))),
         Query::HasFlag(flags) => Node::Column(Column::HasFlag(flags)),
         Query::Recent => match view.recent_from() {
             Some(from) => Node::Column(Column::RecentFrom(from.get())),
@@ -82,25 +119,20 @@ fn compile_node(query: Query, view: &View, ids: &mut usize) -> Node {
         Query::Seqs(seqs) => Node::Column(Column::Seqs(seqs)),
         Query::Uids(uids) => Node::Column(Column::Seqs(view.seqs_of(&uids))),
         Query::Internal(test) => Node::Column(Column::Internal(test)),
-        Query::Sent(test) => Node::Sent(test),
+        Query::Sent(test) => Node::Sent { test, leaf: leaves.add(Leaf::sent(test)) },
         Query::Saved(test) => Node::Column(Column::Saved(test)),
         Query::Younger(seconds) => Node::Column(Column::Younger(seconds)),
         Query::Older(seconds) => Node::Column(Column::Older(seconds)),
         Query::Larger(octets) => Node::Column(Column::Larger(octets)),
         Query::Smaller(octets) => Node::Column(Column::Smaller(octets)),
-        Query::Header(name, text) => Node::Header { name, needle: (!text.is_empty()).then(|| Needle::new(&text)) },
+        Query::Header(name, text) => leaves.header(name, &text),
         // Every message contains the empty string (RFC 9051 §6.4.4: "contains the specified string").
         Query::Body(text) | Query::Text(text) if text.is_empty() => Node::Const(true),
-        Query::Body(text) => Node::Text(TextNeedle::new(&text, false, next_id(ids))),
-        Query::Text(text) => Node::Text(TextNeedle::new(&text, true, next_id(ids))),
+        Query::Body(text) => leaves.text(&text, false),
+        Query::Text(text) => leaves.text(&text, true),
         Query::ModSeq(modseq) => Node::Column(Column::ModSeq(modseq)),
         Query::EmailId(id) => Node::Column(Column::EmailId(id)),
     }
-}
-
-fn next_id(ids: &mut usize) -> usize {
-    *ids += 1;
-    *ids - 1
 }
 
 /// What a key says of an entry.
@@ -132,6 +164,7 @@ impl From<bool> for Answer {
 pub(super) struct Scope<'a> {
     pub(super) reader: &'a mut Reader,
     pub(super) entry: Entry,
+    plan: Option<&'a Plan>,
     now: i64,
     cost: u64,
     /// By needle: whether the text has it.
@@ -141,13 +174,18 @@ pub(super) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub(super) fn new(reader: &'a mut Reader, entry: Entry, now: i64) -> Self {
-        Scope { reader, entry, now, cost: 0, texts: HashMap::new(), damage: None }
+    pub(super) fn new(reader: &'a mut Reader, entry: Entry, now: i64, plan: Option<&'a Plan>) -> Self {
+        Scope { reader, entry, plan, now, cost: 0, texts: HashMap::new(), damage: None }
     }
 
     /// What has been spent, in octets scanned.
     pub(super) fn cost(&self) -> u64 {
         self.cost
+    }
+
+    /// What the index says of a key.
+    fn indexed(&self, leaf: Option<usize>) -> Option<Answer> {
+        self.plan?.answer(leaf, self.entry.email_id)
     }
 
     /// The answer of a key that read the message: damage makes it unknown.
@@ -169,7 +207,7 @@ impl Node {
         match self {
             Node::Column(Column::ThreadId(_)) => 1,
             Node::Const(_) | Node::Column(_) => 0,
-            Node::Sent(_) | Node::Header { .. } => 1,
+            Node::Sent { .. } | Node::Header { .. } => 1,
             Node::Text(_) => 2,
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(Node::cost_class).max().unwrap_or(0),
             Node::Not(node) => node.cost_class(),
@@ -200,19 +238,28 @@ impl Node {
                 scope.known(answer.map(|id| id == *thread))
             }
             Node::Column(column) => Ok(column.matches(scope).into()),
-            Node::Sent(test) => {
+            Node::Sent { test, leaf } => {
+                if let Some(answer) = scope.indexed(*leaf) {
+                    return Ok(answer);
+                }
                 scope.cost += HEADER_COST;
                 // RFC 9051 §6.4.4: "disregarding time and timezone". Without a date that can be read, none of the keys matches.
                 let answer = scope.reader.sent_date(scope.entry.email_id);
                 scope.known(answer.map(|date| date.is_some_and(|date| test.passes(date))))
             }
-            Node::Header { name, needle } => {
+            Node::Header { name, needle, leaf } => {
+                if let Some(answer) = scope.indexed(*leaf) {
+                    return Ok(answer);
+                }
                 scope.cost += HEADER_COST;
                 let header = scope.reader.header(scope.entry.email_id);
                 let answer = header.map(|header| header_matches(header, name, needle.as_ref()));
                 scope.known(answer)
             }
             Node::Text(needle) => {
+                if let Some(answer) = scope.indexed(needle.leaf) {
+                    return Ok(answer);
+                }
                 if let Some(known) = scope.texts.get(&needle.id) {
                     return Ok(*known);
                 }

@@ -1,19 +1,34 @@
-//! Search: which entries of a view match (RFC 9051 §6.4.4). By scan for now; exact always (invariant 7).
+//! Search: which entries of a view match (RFC 9051 §6.4.4). Exact always (invariant 7): what the index answers equals what a scan
+//! answers ([`Search::scanning`]).
 //!
-//! A query is compiled into a tree whose conjunctions and disjunctions are sorted by cost: columns, then header, then body. An entry
-//! pays only for what its answer needs. The work is cut into steps by entries and octets, never by time, so that a search does the
-//! same steps on every run.
+//! A query is compiled into a tree whose conjunctions and disjunctions are sorted by cost: columns, then header, then body. First the
+//! index is asked about each text key (`plan`); what it rules out for the whole query is passed over, and of the other entries each
+//! pays only for what its answer needs: most often the index has answered already. The work is cut into steps by entries and octets,
+//! never by time, so that a search does the same steps on every run.
+//!
+//! The index is kept by the maintenance (`upkeep`): messages that it does not know yet are scanned, so that a message acknowledged a
+//! moment ago is found.
 //!
 //! Damage is confined to the message that it hit (invariant 3). A key that needs the damaged octets can be answered neither by yes nor by no,
 //! so that the message matches neither `BODY x` nor `NOT BODY x`; keys that do not need them are answered as ever, and where those
 //! decide (`OR BODY x SEEN` of a message that is seen), the message is found. That there was damage is [`Search::damage`].
 
+mod check;
 mod compile;
+mod fields;
+mod gather;
+mod parts;
+mod plan;
 mod text;
+mod texts;
+mod upkeep;
 
 use model::{CivilDate, EmailId, Error, Flags, ModSeq, NumSet, Result, ThreadId, UidSet};
 
+pub(crate) use self::upkeep::SearchIndex;
+
 use self::compile::{Answer, Node, Scope};
+use self::plan::{Candidates, Leaf, Plan};
 use crate::{Reader, View};
 
 /// What is looked for. Strings are UTF-8 needles: substrings, case-folded (invariant 7).
@@ -99,6 +114,10 @@ pub struct Search {
     view: View,
     reader: Reader,
     root: Node,
+    /// What the index says; `None` when it is not asked.
+    plan: Option<Plan>,
+    /// When the index has been asked: the messages that can match.
+    candidates: Option<Candidates>,
     now_unix_seconds: i64,
     /// Sequence numbers that are still to be looked at.
     todo: NumSet,
@@ -113,7 +132,18 @@ pub struct Search {
 impl Search {
     /// Starts it. `now_unix_seconds` is what YOUNGER and OLDER count from.
     pub fn new(view: View, reader: Reader, query: Query, now_unix_seconds: i64) -> Self {
-        let root = compile::compile(query, &view);
+        let (mut search, leaves) = Self::begin(view, reader, query, now_unix_seconds);
+        search.plan = Plan::new(&search.view, leaves, search.todo.len());
+        search
+    }
+
+    /// Like [`Search::new`], without the index: what its answers are compared with.
+    pub fn scanning(view: View, reader: Reader, query: Query, now_unix_seconds: i64) -> Self {
+        Self::begin(view, reader, query, now_unix_seconds).0
+    }
+
+    fn begin(view: View, reader: Reader, query: Query, now_unix_seconds: i64) -> (Self, Vec<Leaf>) {
+        let (root, leaves) = compile::compile(query, &view);
         let all = if view.exists() > 0 { NumSet::range(1, view.exists()) } else { NumSet::new() };
         let todo = match root.only_seqs() {
             Some(only) => all.intersection(&only),
@@ -121,7 +151,23 @@ impl Search {
         };
         let found = NumSet::new();
         let (highest, damage) = (None, None);
-        Search { view, reader, root, now_unix_seconds, todo, next_range: 0, next_seq: 0, found, highest, damage }
+        let (plan, candidates) = (None, None);
+        let (next_range, next_seq) = (0, 0);
+        let search = Search {
+            view,
+            reader,
+            root,
+            plan,
+            candidates,
+            now_unix_seconds,
+            todo,
+            next_range,
+            next_seq,
+            found,
+            highest,
+            damage,
+        };
+        (search, leaves)
     }
 
     /// Does a bounded piece of work; `Some` when finished: the sequence numbers that match, and the highest modseq among them.
@@ -130,12 +176,27 @@ impl Search {
     /// whether the answer is complete. Errors are those of the machine ([`model::ErrorKind::Io`]).
     pub fn step(&mut self) -> Result<Option<(NumSet, Option<ModSeq>)>> {
         let mut cost = 0;
+        if let Some(plan) = &mut self.plan
+            && self.candidates.is_none()
+        {
+            while let Some(more) = plan.step(&self.view)? {
+                cost += more;
+                if cost >= STEP_COST_MAX {
+                    return Ok(None);
+                }
+            }
+            self.candidates = Some(plan.candidates(&self.root));
+        }
         let view = self.view.clone();
         while let Some(&(first, last)) = self.todo.ranges().get(self.next_range) {
             let from = first.max(self.next_seq);
             for entry in view.rows(from..=last) {
                 self.next_seq = entry.seq.get().saturating_add(1);
-                let mut scope = Scope::new(&mut self.reader, entry, self.now_unix_seconds);
+                if self.candidates.as_ref().is_some_and(|candidates| !candidates.contains(entry.email_id)) {
+                    cost += ROW_COST;
+                    continue;
+                }
+                let mut scope = Scope::new(&mut self.reader, entry, self.now_unix_seconds, self.plan.as_ref());
                 let answer = self.root.matches(&mut scope);
                 cost += scope.cost() + ROW_COST;
                 if self.damage.is_none() {

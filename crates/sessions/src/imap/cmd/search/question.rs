@@ -1,7 +1,7 @@
 //! Search keys as a query of the store (RFC 9051 §6.4.4 and the extensions that `imap_proto::command::Search` names).
 
 use imap_proto::SequenceSet;
-use imap_proto::command::SearchKey;
+use imap_proto::command::{CommandBody, CommandError, CommandErrorKind, SearchKey};
 use model::{EmailId, Flags, SystemFlag, ThreadId, Uid, UidSet};
 use store::View;
 use store::search::{DateTest, Query};
@@ -84,6 +84,28 @@ pub(crate) fn question(key: &SearchKey, charset: Option<&str>, view: &View, save
         SearchKey::EmailId(id) => EmailId::parse(id).map_or_else(nothing, Query::EmailId),
         SearchKey::ThreadId(id) => ThreadId::parse(id).map_or_else(nothing, Query::ThreadId),
     })
+}
+
+/// The keys of a SEARCH command (RFC 9051 §9 search-program), as an administrator writes them in UTF-8, as a query of the store about `view`.
+/// The error says what is wrong.
+pub fn search_query(keys: &str, view: &View) -> Result<Query, String> {
+    const BEFORE: &str = "a SEARCH CHARSET UTF-8 ";
+    if keys.chars().any(char::is_control) {
+        return Err("search keys are one line of text".to_owned());
+    }
+    let command = imap_proto::command::command(format!("{BEFORE}{keys}").as_bytes());
+    match command.map(|command| command.body) {
+        Ok(CommandBody::Search(search)) => match question(&search.key, Some("UTF-8"), view, &UidSet::new()) {
+            Ok(query) => Ok(query),
+            Err(Stop::Done(done)) => Err(done.text.into_owned()),
+            Err(Stop::Error(error) | Stop::Broken(error)) => Err(error.to_string()),
+        },
+        Err(CommandError { kind: CommandErrorKind::Syntax(error), .. }) => {
+            let at = error.at.saturating_sub(BEFORE.len());
+            Err(format!("search keys: expected {} at octet {at}", error.expected))
+        }
+        _ => Err("these are no search keys".to_owned()),
+    }
 }
 
 /// The key with all numbers in it as UIDs, as they are now: what is searched for again when the mailbox has changed.

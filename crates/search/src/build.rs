@@ -1,0 +1,329 @@
+//! Making an image from texts. Memory: the distinct tokens and eight bytes for each pair of token and document; the caller ends a batch
+//! when [`Builder::memory_bytes`] says so.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use model::{Error, ErrorKind, Result};
+
+use crate::format::{FIELDS_MAX, NO_NUMBER};
+use crate::token::{Cut, Kind, Tokens};
+use crate::write::{Output, Writer};
+
+/// A hash of short keys that is several times faster than the standard one. It begins from a secret number, so that nobody can send mail
+/// whose words all fall into one place.
+#[derive(Clone, Debug)]
+struct Keyed(u64);
+
+impl Default for Keyed {
+    fn default() -> Self {
+        Keyed(RandomState::new().hash_one(0))
+    }
+}
+
+impl BuildHasher for Keyed {
+    type Hasher = KeyedHasher;
+
+    fn build_hasher(&self) -> KeyedHasher {
+        KeyedHasher(self.0)
+    }
+}
+
+/// See [`Keyed`].
+struct KeyedHasher(u64);
+
+impl KeyedHasher {
+    /// Multiplies to twice the width and folds: every bit of both depends on every bit.
+    #[inline]
+    fn mix(&mut self, value: u64) {
+        let product = u128::from(self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        self.0 = (product as u64) ^ ((product >> 64) as u64);
+    }
+}
+
+impl Hasher for KeyedHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
+        let mut last = [0; 8];
+        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        self.mix(u64::from_le_bytes(last));
+    }
+
+    #[inline]
+    fn write_u128(&mut self, value: u128) {
+        self.mix(value as u64);
+        self.mix((value >> 64) as u64);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, value: usize) {
+        self.mix(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// No document, no token.
+const NONE: u32 = u32::MAX;
+/// What a distinct token costs beside its bytes: its entry in the map, its box, its last document. About.
+const TOKEN_MEMORY_BYTES: usize = 64;
+
+/// Gathers the tokens of documents; one text at a time.
+#[derive(Debug)]
+pub struct Builder {
+    base: u64,
+    fields: Vec<Field>,
+    tokens: Tokens,
+    /// A number of each document that has one.
+    numbers: Vec<(u32, i32)>,
+    /// Which field the open text belongs to.
+    field: usize,
+    /// The open document, counted from `base`.
+    doc: u32,
+    /// The documents, in the order in which they came.
+    docs: Vec<u32>,
+    memory_bytes: usize,
+    /// Lengths of the fields' pairs when the open document began.
+    marks: Vec<[usize; 2]>,
+}
+
+/// One field.
+#[derive(Debug)]
+struct Field {
+    cut: Cut,
+    tokens: Dictionary,
+    joints: Dictionary,
+}
+
+impl Field {
+    #[inline]
+    fn note(&mut self, kind: Kind, token: &[u8], doc: u32) -> usize {
+        match kind {
+            Kind::Token => self.tokens.note(token, doc),
+            Kind::Joint => self.joints.note(token, doc),
+        }
+    }
+}
+
+/// The tokens of one field, or its joints.
+#[derive(Debug, Default)]
+struct Dictionary {
+    /// Tokens of at most [`SHORT_BYTES_MAX`] bytes, nearly all, as numbers: looking one up touches one place in memory.
+    short: HashMap<u128, Slot, Keyed>,
+    long: HashMap<Box<[u8]>, Slot, Keyed>,
+    /// Token and document.
+    pairs: Vec<(u32, u32)>,
+}
+
+/// What is known of a token.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// Its number: they are counted as they come.
+    number: u32,
+    /// The document that had it last.
+    last: u32,
+}
+
+/// Bytes of a token that fit into a number beside its length.
+const SHORT_BYTES_MAX: usize = 15;
+
+/// A short token as a number: its length, then its bytes, so that no two are the same.
+#[inline]
+fn pack(token: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(token).for_each(|(to, from)| *to = *from);
+    u128::from_le_bytes(bytes) | (token.len() as u128) << 120
+}
+
+/// The token that was packed.
+fn unpack(packed: u128) -> Box<[u8]> {
+    let len = (packed >> 120) as usize;
+    packed.to_le_bytes().get(..len).unwrap_or_default().into()
+}
+
+impl Dictionary {
+    /// Notes that the document has the token. The memory that took.
+    #[inline]
+    fn note(&mut self, token: &[u8], doc: u32) -> usize {
+        let count = self.short.len() + self.long.len();
+        let new = Slot { number: count as u32, last: NONE };
+        let slot = if token.len() <= SHORT_BYTES_MAX {
+            self.short.entry(pack(token)).or_insert(new)
+        } else {
+            // Not by `entry`, which would need a copy of a token that is there already.
+            if !self.long.contains_key(token) {
+                self.long.insert(token.into(), new);
+            }
+            let Some(slot) = self.long.get_mut(token) else { return 0 };
+            slot
+        };
+        if slot.last == doc {
+            return 0;
+        }
+        let is_new = slot.last == NONE && slot.number == new.number;
+        slot.last = doc;
+        self.pairs.push((slot.number, doc));
+        size_of::<(u32, u32)>() + if is_new { token.len() + TOKEN_MEMORY_BYTES } else { 0 }
+    }
+
+    /// Writes the tokens with their documents.
+    fn write(self, writer: &mut Writer<'_>) -> Result<()> {
+        // The pairs sorted by token: counted, then put where they belong.
+        let mut ends = vec![0u32; self.short.len() + self.long.len() + 1];
+        for (token, _) in &self.pairs {
+            if let Some(count) = ends.get_mut(*token as usize + 1) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for count in &mut ends {
+            sum += *count;
+            *count = sum;
+        }
+        let mut next = ends.clone();
+        let mut docs = vec![0; self.pairs.len()];
+        for (token, doc) in self.pairs {
+            if let Some(at) = next.get_mut(token as usize) {
+                if let Some(place) = docs.get_mut(*at as usize) {
+                    *place = doc;
+                }
+                *at += 1;
+            }
+        }
+        let short = self.short.into_iter().map(|(token, slot)| (unpack(token), slot.number));
+        let long = self.long.into_iter().map(|(token, slot)| (token, slot.number));
+        let mut tokens: Vec<(Box<[u8]>, u32)> = short.chain(long).collect();
+        tokens.sort_unstable();
+        for (token, number) in tokens {
+            let bounds = (ends.get(number as usize), ends.get(number as usize + 1));
+            let (Some(from), Some(to)) = bounds else { continue };
+            let Some(docs) = docs.get_mut(*from as usize..*to as usize) else { continue };
+            if !docs.is_sorted() {
+                docs.sort_unstable();
+            }
+            writer.token(&token, docs)?;
+        }
+        writer.end_section()
+    }
+}
+
+impl Builder {
+    /// A builder for documents from `base` on with these fields, at most [`FIELDS_MAX`].
+    pub fn new(base: u64, cuts: &[Cut]) -> Self {
+        let field = |cut: &Cut| Field { cut: *cut, tokens: Dictionary::default(), joints: Dictionary::default() };
+        let fields = cuts.iter().take(FIELDS_MAX).map(field).collect();
+        Builder {
+            base,
+            fields,
+            tokens: Tokens::default(),
+            numbers: Vec::new(),
+            field: 0,
+            doc: NONE,
+            docs: Vec::new(),
+            memory_bytes: 0,
+            marks: Vec::new(),
+        }
+    }
+
+    /// Begins a document, each only once; in any order, but a rising one is quicker. `Invalid` when it is below the base or more than
+    /// 2³² − 2 above.
+    pub fn document(&mut self, document: u64) -> Result<()> {
+        self.boundary();
+        let doc = document.checked_sub(self.base).and_then(|doc| u32::try_from(doc).ok()).filter(|doc| *doc != NONE);
+        self.doc = doc.ok_or_else(|| Error::new(ErrorKind::Invalid, "a document out of the builder's range"))?;
+        self.docs.push(self.doc);
+        self.marks.clear();
+        self.marks.extend(self.fields.iter().map(|field| [field.tokens.pairs.len(), field.joints.pairs.len()]));
+        Ok(())
+    }
+
+    /// The next texts belong to this field. Ends the text before.
+    pub fn field(&mut self, field: usize) {
+        self.boundary();
+        self.field = field;
+    }
+
+    /// The next chunk of the text, folded.
+    pub fn text(&mut self, folded: &str) {
+        let Some(field) = self.fields.get_mut(self.field) else { return };
+        let (doc, memory) = (self.doc, &mut self.memory_bytes);
+        self.tokens.push(folded, field.cut, |kind, token| *memory += field.note(kind, token, doc));
+    }
+
+    /// The text ends; no token reaches into the next.
+    pub fn boundary(&mut self) {
+        let Some(field) = self.fields.get_mut(self.field) else { return };
+        let (doc, memory) = (self.doc, &mut self.memory_bytes);
+        self.tokens.end(field.cut, &mut |kind: Kind, token: &[u8]| *memory += field.note(kind, token, doc));
+    }
+
+    /// Gives the open document a number that it can be found by; [`i32::MIN`] is none.
+    pub fn number(&mut self, number: i32) {
+        self.numbers.push((self.doc, number));
+    }
+
+    /// Takes the open document out again, as if it had never been begun; it is not covered.
+    pub fn abandon(&mut self) {
+        self.boundary();
+        if self.docs.pop().is_some() {
+            for (field, [tokens, joints]) in self.fields.iter_mut().zip(&self.marks) {
+                field.tokens.pairs.truncate(*tokens);
+                field.joints.pairs.truncate(*joints);
+            }
+            self.numbers.pop_if(|(doc, _)| *doc == self.doc);
+        }
+        // Tokens may remember it as their last document: it must not be begun again with the same number.
+        self.doc = NONE;
+    }
+
+    /// Documents so far.
+    pub fn len(&self) -> usize {
+        self.docs.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.docs.is_empty()
+    }
+
+    /// Memory held, bytes, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.memory_bytes
+    }
+
+    /// Writes the image in order to `out`. Its length, bytes.
+    pub fn finish(mut self, out: &mut Output<'_>) -> Result<u64> {
+        self.boundary();
+        self.docs.sort_unstable();
+        let span = self.docs.last().map_or(0, |last| u64::from(*last) + 1);
+        let mut put = |bytes: &[u8]| out(bytes);
+        let cuts: Vec<Cut> = self.fields.iter().map(|field| field.cut).collect();
+        let mut writer = Writer::new(self.base, span, &cuts, &mut put);
+        for field in self.fields {
+            field.tokens.write(&mut writer)?;
+            field.joints.write(&mut writer)?;
+        }
+        let mut numbers = vec![NO_NUMBER; usize::try_from(span).unwrap_or(0)];
+        for (doc, number) in self.numbers {
+            if let Some(place) = numbers.get_mut(doc as usize) {
+                *place = number;
+            }
+        }
+        writer.numbers(&numbers)?;
+        writer.finish(self.docs.into_iter())
+    }
+
+    /// The image in memory.
+    pub fn finish_in_memory(self) -> Result<Vec<u8>> {
+        let mut image = Vec::new();
+        self.finish(&mut |bytes| {
+            image.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(image)
+    }
+}
