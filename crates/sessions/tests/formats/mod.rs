@@ -37,6 +37,16 @@ pub const DIFFERENT: &[(&[Format], &str, &str)] = &[
     (OF_OTHERS, "storage.txt: damage is confined to the message that it hit", NOT_DAMAGE),
     (
         OF_OTHERS,
+        "search-damaged.txt: damaged messages are sorted and threaded as if their headers were empty",
+        NOT_DAMAGE,
+    ),
+    (
+        OF_OTHERS,
+        "fetch-header.txt: BODY[HEADER] has the empty line",
+        "a header that no empty line ends is served with one: other programs add it when they write the file",
+    ),
+    (
+        FILES,
         "storage.txt: a full disk",
         "a file that was changed in the instant in which it was read is read again, and there is no room for what is derived from it",
     ),
