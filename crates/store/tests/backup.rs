@@ -53,7 +53,7 @@ fn message(account: &Account, number: u32, octets: usize) -> Result<NewMessage> 
     writer.write(format!("Subject: {number}\r\n\r\n").as_bytes())?;
     writer.write(&(0..octets).map(|_| random.u64() as u8).collect::<Vec<u8>>())?;
     let keywords = vec![model::Keyword::new(&format!("k{}", number % 3)).unwrap()];
-    let system = if number % 2 == 0 { vec![SystemFlag::Seen] } else { vec![] };
+    let system = if number.is_multiple_of(2) { vec![SystemFlag::Seen] } else { vec![] };
     let internal_date = Some(DateTime::utc(1_000_000_000 + i64::from(number)));
     Ok(NewMessage { message: writer.finish()?, flags: FlagNames { system, keywords }, internal_date })
 }

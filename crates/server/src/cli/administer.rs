@@ -50,7 +50,9 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
             let users = Arc::new(Directory::open(env, data)?);
             let context = admin::Context { store, users };
             match request {
-                Request::Import { .. } | Request::Pull { .. } => beside_maintenance(&context, request, bar),
+                Request::Import { .. } | Request::Pull { .. } | Request::RestoreBackup { .. } => {
+                    beside_maintenance(&context, request, bar)
+                }
                 _ => admin::run(&context, request, bar),
             }
         }

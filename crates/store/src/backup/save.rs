@@ -31,6 +31,7 @@ impl Repository {
         disk.create_dir_all_durable(&self.files_dir(name))?;
         disk.create_dir_all_durable(&self.snapshots_dir(name))?;
         let known = self.clear_away(name)?;
+        // All that an account is, is its log. A format that keeps messages elsewhere has to add its files here, or to refuse (`Invalid`).
         let log = account.inner.log().files()?;
         let total = log.files.iter().map(|file| file.len).sum();
         let mut done = 0;
