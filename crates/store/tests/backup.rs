@@ -373,7 +373,9 @@ fn into_place_beside_and_into_another_account() {
     let error = store.restore_backup(&repository, &snapshot, &missing, &mut listener).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert_eq!(repository.pick(&name("ann"), &Pick::At(0)).unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(repository.pick(&name("ann"), &Pick::At(i64::MAX)).unwrap(), snapshot);
+    assert_eq!(repository.pick(&name("ann"), &Pick::At(snapshot.time)).unwrap(), snapshot);
+    assert_eq!(repository.pick(&name("ann"), &Pick::At(snapshot.time - 1)).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(repository.pick(&name("ann"), &Pick::Newest).unwrap(), snapshot);
 }
 
 #[test]

@@ -84,11 +84,16 @@ pub fn restore(
 /// `backup list`
 pub fn list(dir: &Path, user: Option<&str>) -> Result<Value> {
     let repository = Repository::open(Env::real(), dir)?;
-    let mut rows = Vec::new();
+    let (mut rows, mut unreadable) = (Vec::new(), Vec::new());
     for name in selected(&repository, user)? {
-        rows.extend(repository.snapshots(&name)?.iter().map(row));
+        for id in repository.ids(&name)? {
+            match repository.snapshot(&name, &id) {
+                Ok(snapshot) => rows.push(row(&snapshot)),
+                Err(error) => unreadable.push(error.to_string()),
+            }
+        }
     }
-    Ok(json!({ "snapshots": rows }))
+    Ok(json!({ "snapshots": rows, "unreadable": unreadable }))
 }
 
 fn row(snapshot: &Snapshot) -> Value {

@@ -50,6 +50,12 @@ impl Snapshot {
         id
     }
 
+    /// Whether a snapshot of this name was made at `time` or before.
+    pub(super) fn is_id_until(id: &str, time: i64) -> bool {
+        // Names sort like times, and the number stands behind the time.
+        id.split('-').next().is_some_and(|second| *second <= *Snapshot::id_of(time, 0))
+    }
+
     pub(super) fn write(&self) -> Vec<u8> {
         let Snapshot { id, account, time, frame, files } = self;
         let mut text = format!("{FIRST_LINE}\nid {id}\naccount {account}\ntime {time}\nframe {frame}\n");
@@ -115,6 +121,8 @@ mod tests {
         let snapshot = snapshot();
         assert_eq!(snapshot.id, "20261122T051700Z");
         assert_eq!(Snapshot::id_of(snapshot.time, 2), "20261122T051700Z-02");
+        assert!(Snapshot::is_id_until("20261122T051700Z-02", snapshot.time));
+        assert!(!Snapshot::is_id_until("20261122T051700Z", snapshot.time - 1));
         assert_eq!(Snapshot::read(&snapshot.write()), Some(snapshot));
     }
 

@@ -111,39 +111,33 @@ impl Repository {
         Ok(accounts)
     }
 
-    /// The snapshots of an account, the oldest first. `Corrupt` when a manifest is damaged.
+    /// All snapshots of an account, the oldest first. `Corrupt` when a manifest is damaged.
     pub fn snapshots(&self, account: &AccountName) -> Result<Vec<Snapshot>> {
-        let mut snapshots = Vec::new();
-        for id in self.ids(account)? {
-            snapshots.push(self.snapshot(account, &id)?);
-        }
-        snapshots.sort_by(|a, b| (a.time, &a.id).cmp(&(b.time, &b.id)));
-        Ok(snapshots)
+        self.ids(account)?.iter().map(|id| self.snapshot(account, id)).collect()
     }
 
-    /// A snapshot of an account. [`ErrorKind::NotFound`] when there is none such.
+    /// A snapshot of an account. [`ErrorKind::NotFound`] when there is none such. Other manifests may be damaged.
     pub fn pick(&self, account: &AccountName, pick: &Pick) -> Result<Snapshot> {
+        let mut ids = self.ids(account)?;
+        let id = match pick {
+            Pick::Newest => ids.pop(),
+            Pick::At(time) => ids.into_iter().rfind(|id| Snapshot::is_id_until(id, *time)),
+            Pick::Id(id) => ids.into_iter().find(|one| one == id),
+        };
         let no_such = || Error::new(ErrorKind::NotFound, format!("there is no such snapshot of {account}"));
-        match pick {
-            Pick::Id(id) => match self.ids(account)?.contains(id) {
-                true => self.snapshot(account, id),
-                false => Err(no_such()),
-            },
-            Pick::Newest => self.snapshots(account)?.pop().ok_or_else(no_such),
-            Pick::At(time) => {
-                let snapshots = self.snapshots(account)?;
-                snapshots.into_iter().rfind(|snapshot| snapshot.time <= *time).ok_or_else(no_such)
-            }
-        }
+        self.snapshot(account, &id.ok_or_else(no_such)?)
     }
 
-    fn ids(&self, account: &AccountName) -> Result<Vec<String>> {
+    /// The names of the snapshots of an account, the oldest first.
+    pub fn ids(&self, account: &AccountName) -> Result<Vec<String>> {
         let mut ids = list(&*self.env.disk, &self.snapshots_dir(account))?;
         ids.retain(|id| !id.starts_with('.'));
+        ids.sort_unstable();
         Ok(ids)
     }
 
-    fn snapshot(&self, account: &AccountName, id: &str) -> Result<Snapshot> {
+    /// The snapshot of this name. `Corrupt` when its manifest is damaged.
+    pub fn snapshot(&self, account: &AccountName, id: &str) -> Result<Snapshot> {
         let path = self.snapshots_dir(account).join(id);
         let bytes = self.env.disk.read(&path)?;
         let snapshot = Snapshot::read(&bytes).filter(|snapshot| snapshot.id == id && snapshot.account == *account);
