@@ -20,6 +20,7 @@ mod check;
 mod checkpoint;
 mod codec;
 mod compact;
+mod files;
 #[cfg(test)]
 mod format_doc;
 mod layout;
@@ -40,6 +41,7 @@ mod transaction;
 
 pub use check::{CheckReport, Finding, remove_index};
 pub use compact::Space;
+pub use files::{LogFile, LogFiles};
 pub use log::{HandOver, Job, Listener, Log, Ticket, Wake};
 pub use maintain::{Budget, MaintainReport};
 pub use message::{MessageWriter, PendingMessage};

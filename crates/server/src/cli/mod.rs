@@ -14,12 +14,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use model::{Error, ErrorKind, Result};
 
-use self::args::{Args, Command, ConfigAction, Global};
+use self::args::{Admin, Args, Backup, Command, ConfigAction, Global};
 use crate::config::{self, Config};
 use crate::serve::{self, Setup};
 use crate::{demo, logging};
 
-/// Runs what the command line says. 0: done; 1: failed; 2: the command line is wrong; 3: `check` found damage.
+/// Runs what the command line says. 0: done; 1: failed; 2: the command line is wrong; 3: there is damage.
 pub fn main() -> ExitCode {
     // Everything that this program writes is somebody's mail or password: nobody else's to read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
@@ -53,6 +53,9 @@ fn run(args: Args) -> Result<ExitCode> {
             return scan::run(&scan);
         }
         Command::Config(action) => return configure(&action),
+        Command::Admin(Admin::Backup(Backup { action: Some(action), .. })) => {
+            return administer::backups(&global, action);
+        }
         Command::Admin(admin) => return administer::run(&global, &configuration(&global)?, admin),
     }
     Ok(ExitCode::SUCCESS)
