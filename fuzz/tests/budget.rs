@@ -28,6 +28,8 @@ fn imap_command() {
         b"e LIST (SUBSCRIBED) \"\" (\"%\" \"a/*\") RETURN (CHILDREN STATUS (MESSAGES UIDNEXT))\r\n",
         b"f SELECT {5}\r\nINBOX (QRESYNC (67890007 90060115194045000 41:211,214:541 (1:3 4:6)))\r\n",
         b"g LOGIN joe \"pass word\"\r\nh AUTHENTICATE PLAIN AGpvZQBw\r\ni IDLE\r\nDONE\r\n",
+        b"m UID SORT RETURN (PARTIAL 1:5 UPDATE) (REVERSE SUBJECT DISPLAYFROM) {5}\r\nUTF-8 FROM x\r\nn CANCELUPDATE \"m\"\r\n",
+        b"o THREAD REFERENCES US-ASCII ALL\r\np ESEARCH IN (selected subtree (a \"b c\")) RETURN (CONTEXT) CHARSET utf-8 1:5\r\n",
         b"j UID MOVE $ \"&ZeVnLIqe-\"\r\nk REPLACE 4 Drafts {2+}\r\nhi\r\nl ID (\"name\" NIL)\r\n",
     ];
     let words: &[&[u8]] = &[
@@ -56,6 +58,8 @@ fn imap_command() {
         b"\\Seen",
         b"APPEND x ",
         b"RETURN (",
+        b"REVERSE ",
+        b"mailboxes ",
     ];
     run("imap::command", mailyard_fuzz::imap::command, samples, words);
 }

@@ -14,6 +14,12 @@ pub const LITERAL_MINUS_BYTES_MAX: u64 = 4096;
 pub const NESTING_MAX: usize = 100;
 /// Search keys in one SEARCH, counted at all depths.
 pub const SEARCH_KEYS_MAX: usize = 1000;
+/// Criteria in one SORT.
+pub const SORT_CRITERIA_MAX: usize = 100;
+/// Mailbox specifiers in one ESEARCH, and mailboxes in one of them.
+pub const SEARCH_SOURCES_MAX: usize = 1000;
+/// Tags in one CANCELUPDATE.
+pub const CANCELLED_TAGS_MAX: usize = 100;
 /// Numbers and ranges in one sequence set as it is written.
 pub const SET_RANGES_MAX: usize = 20_000;
 /// Items in one FETCH.

@@ -40,6 +40,11 @@ fn other_spellings_mean_the_same() {
         ("a FETCH 1 PREVIEW (LAZY) (CHANGEDSINCE 7)", "a FETCH 1 (PREVIEW (LAZY)) (CHANGEDSINCE 7)"),
         ("a STORE 1 +flags.silent \\seen $Junk", "a STORE 1 +FLAGS.SILENT (\\Seen $Junk)"),
         ("a SEARCH RETURN () ALL", "a SEARCH RETURN (ALL) ALL"),
+        ("a uid sort return () (reverse subject) utf-8 all", "a UID SORT RETURN (ALL) (REVERSE SUBJECT) utf-8 ALL"),
+        ("a SORT ( DATE  reverse  TO ) \"UTF-8\" all", "a SORT (DATE REVERSE TO) UTF-8 ALL"),
+        ("a UID ESEARCH FROM frobozz 1:100", "a ESEARCH FROM frobozz 1:100"),
+        ("a ESEARCH IN (MAILBOXES \"f\" SUBTREE f2) unseen", "a ESEARCH IN (mailboxes (f) subtree (f2)) UNSEEN"),
+        ("a CANCELUPDATE B01 \"B02\"", "a CANCELUPDATE \"B01\" \"B02\""),
         ("a SEARCH (SEEN) (OLD NEW)", "a SEARCH SEEN (OLD NEW)"),
         ("a SEARCH SINCE \"01-feb-1994\"", "a SEARCH SINCE 1-Feb-1994"),
         ("a LIST \"\" %", "a LIST \"\" \"%\""),
@@ -115,6 +120,27 @@ fn what_is_no_command() {
         "a SEARCH RETURN (PARTIAL 1:-2) ALL",
         "a SEARCH MODSEQ \"/flags/\" all 1",
         "a SEARCH EMAILID a.b",
+        "a SORT () UTF-8 ALL",
+        "a SORT (FOO) UTF-8 ALL",
+        "a SORT (REVERSE) UTF-8 ALL",
+        "a SORT (REVERSE REVERSE DATE) UTF-8 ALL",
+        "a SORT (DATE) UTF-8",
+        "a SORT (DATE) ALL",
+        "a SORT DATE UTF-8 ALL",
+        "a SORT RETURN (FOO) (DATE) UTF-8 ALL",
+        "a SORT RETURN (ALL PARTIAL 1:2) (DATE) UTF-8 ALL",
+        "a SORT RETURN () UTF-8 ALL",
+        "a THREAD UTF-8 ALL",
+        "a THREAD FOO UTF-8 ALL",
+        "a THREAD REFERENCES UTF-8",
+        "a ESEARCH",
+        "a ESEARCH IN () ALL",
+        "a ESEARCH IN (selected-delayed) ALL",
+        "a ESEARCH IN (mailboxes) ALL",
+        "a ESEARCH IN (mailboxes ()) ALL",
+        "a ESEARCH IN (selected)",
+        "a ESEARCH IN (personal (x)) ALL",
+        "a CANCELUPDATE",
         "a UID EXPUNGE",
         "a COPY 1",
         "a APPEND x",
@@ -127,7 +153,7 @@ fn what_is_no_command() {
         assert!(matches!(error.kind, CommandErrorKind::Syntax(_)), "{line}: {error:?}");
         assert_eq!(error.tag.is_some(), line.starts_with("a "), "{line}");
     }
-    for line in ["a FOO", "a UID NOOP", "a SORT (DATE) UTF-8 ALL", "a UID THREAD REFERENCES UTF-8 ALL"] {
+    for line in ["a FOO", "a UID NOOP", "a UID CANCELUPDATE \"a\"", "a XSORT (DATE) UTF-8 ALL"] {
         let error = command(line.as_bytes()).expect_err(line);
         assert!(matches!(error.kind, CommandErrorKind::UnknownCommand(_)), "{line}: {error:?}");
     }

@@ -207,14 +207,67 @@ fn search_key() -> impl Strategy<Value = SearchKey> {
     })
 }
 
+fn search_return() -> impl Strategy<Value = SearchReturn> {
+    (any::<[bool; 7]>(), option::of(partial_range())).prop_map(
+        |([min, max, all, count, save, context, update], partial)| {
+            let some = min || max || count || save || context || update || partial.is_some();
+            let all = (all && partial.is_none()) || !some;
+            SearchReturn { min, max, all, count, save, partial, context, update }
+        },
+    )
+}
+
 fn search() -> impl Strategy<Value = Search> {
-    let returns =
-        (any::<[bool; 5]>(), option::of(partial_range())).prop_map(|([min, max, all, count, save], partial)| {
-            let all = (all && partial.is_none()) || !(min || max || count || save || partial.is_some());
-            SearchReturn { min, max, all, count, save, partial }
-        });
-    (any::<bool>(), option::of(returns), option::of("[A-Z0-9-]{1,9}"), search_key())
+    (any::<bool>(), option::of(search_return()), option::of("[A-Z0-9-]{1,9}"), search_key())
         .prop_map(|(uid, returns, charset, key)| Search { uid, returns, charset, key })
+}
+
+fn sort() -> impl Strategy<Value = Sort> {
+    let key = proptest::sample::select(vec![
+        SortKey::Arrival,
+        SortKey::Cc,
+        SortKey::Date,
+        SortKey::DisplayFrom,
+        SortKey::DisplayTo,
+        SortKey::From,
+        SortKey::Size,
+        SortKey::Subject,
+        SortKey::To,
+    ]);
+    let criterion = (any::<bool>(), key).prop_map(|(reverse, key)| SortCriterion { reverse, key });
+    (any::<bool>(), option::of(search_return()), vec(criterion, 1..5), "[A-Z0-9-]{1,9}", search_key())
+        .prop_map(|(uid, returns, criteria, charset, key)| Sort { uid, returns, criteria, charset, key })
+}
+
+fn thread() -> impl Strategy<Value = Thread> {
+    let algorithm = proptest::sample::select(vec![
+        ThreadAlgorithm::OrderedSubject,
+        ThreadAlgorithm::References,
+        ThreadAlgorithm::Refs,
+    ]);
+    (any::<bool>(), algorithm, "[A-Z0-9-]{1,9}", search_key()).prop_map(|(uid, algorithm, charset, key)| Thread {
+        uid,
+        algorithm,
+        charset,
+        key,
+    })
+}
+
+fn multi_search() -> impl Strategy<Value = MultiSearch> {
+    let named = || vec(mailbox(), 1..3);
+    let source = prop_oneof![
+        proptest::sample::select(vec![
+            SearchSource::Selected,
+            SearchSource::Inboxes,
+            SearchSource::Personal,
+            SearchSource::Subscribed,
+        ]),
+        named().prop_map(SearchSource::Subtree),
+        named().prop_map(SearchSource::SubtreeOne),
+        named().prop_map(SearchSource::Mailboxes),
+    ];
+    (vec(source, 0..4), search())
+        .prop_map(|(sources, search)| MultiSearch { sources, search: Search { uid: true, ..search } })
 }
 
 fn list() -> impl Strategy<Value = List> {
@@ -306,6 +359,10 @@ fn body() -> impl Strategy<Value = CommandBody> {
         list().prop_map(CommandBody::List),
         set().prop_map(CommandBody::UidExpunge),
         search().prop_map(|search| CommandBody::Search(Box::new(search))),
+        sort().prop_map(|sort| CommandBody::Sort(Box::new(sort))),
+        thread().prop_map(|thread| CommandBody::Thread(Box::new(thread))),
+        multi_search().prop_map(|search| CommandBody::MultiSearch(Box::new(search))),
+        vec(octets(), 1..4).prop_map(CommandBody::CancelUpdate),
         fetch().prop_map(CommandBody::Fetch),
         store().prop_map(CommandBody::Store),
     ]
@@ -380,7 +437,7 @@ proptest! {
 
     #[test]
     fn junk_is_read_or_refused(pieces in vec(prop_oneof![
-        Just("a "), Just("UID "), Just("FETCH "), Just("SEARCH "), Just("STORE "), Just("LIST "), Just("1:*,$ "), Just("("), Just(")"),
+        Just("a "), Just("UID "), Just("FETCH "), Just("SEARCH "), Just("SORT (DATE) "), Just("THREAD REFS "), Just("ESEARCH IN ("), Just("STORE "), Just("LIST "), Just("1:*,$ "), Just("("), Just(")"),
         Just(" "), Just("BODY[1.2.HEADER.FIELDS (\""), Just("]<0.1>"), Just("{2}\r\nab"), Just("{2+}\r\nab"), Just("{9"), Just("\\Seen "),
         Just("NOT "), Just("OR "), Just("1-Jan-2000 "), Just("\"1-Jan-2000 "), Just("RETURN ("), Just("PARTIAL -1:"), Just("MODSEQ \"/flags/"),
         Just("SELECT x (QRESYNC (1 2 "), Just("APPEND x "), Just("REPLACE 1 x UTF8 (~"), Just("CREATE x (USE ("), Just("\r\n"), Just("é\0"),
@@ -419,12 +476,18 @@ fn tags_are_what_can_be_read() {
 fn limits_hold_at_and_one_over() {
     let many = |what: &str, count: usize| vec![what; count].join(" ");
     let numbered = |count: usize| (1..=count).map(|n| format!("BODY[{n}]")).collect::<Vec<_>>().join(" ");
-    let cases: [(&str, usize, Line); 15] = [
+    let cases: [(&str, usize, Line); 19] = [
         ("tag_bytes_max", limits::TAG_BYTES_MAX, &|n| format!("{} NOOP", "t".repeat(n))),
         ("nesting_max", limits::NESTING_MAX, &|n| format!("a SEARCH {}ALL{}", "(".repeat(n), ")".repeat(n))),
         ("nesting_max", limits::NESTING_MAX, &|n| format!("a SEARCH {}ALL", "NOT ".repeat(n))),
         ("nesting_max", limits::NESTING_MAX, &|n| format!("a SEARCH {}ALL", "OR ALL ".repeat(n))),
         ("search_keys_max", limits::SEARCH_KEYS_MAX, &|n| format!("a SEARCH {}", many("ALL", n))),
+        ("sort_criteria_max", limits::SORT_CRITERIA_MAX, &|n| format!("a SORT ({}) UTF-8 ALL", many("DATE", n))),
+        ("search_sources_max", limits::SEARCH_SOURCES_MAX, &|n| format!("a ESEARCH IN ({}) ALL", many("selected", n))),
+        ("search_sources_max", limits::SEARCH_SOURCES_MAX, &|n| {
+            format!("a ESEARCH IN (mailboxes ({})) ALL", many("x", n))
+        }),
+        ("cancelled_tags_max", limits::CANCELLED_TAGS_MAX, &|n| format!("a CANCELUPDATE {}", many("x", n))),
         ("set_ranges_max", limits::SET_RANGES_MAX, &|n| format!("a UID EXPUNGE {}", vec!["1:2"; n].join(","))),
         ("fetch_items_max", limits::FETCH_ITEMS_MAX, &|n| format!("a FETCH 1 ({})", numbered(n))),
         ("header_fields_max", limits::HEADER_FIELDS_MAX, &|n| {

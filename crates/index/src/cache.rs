@@ -167,6 +167,9 @@ impl Reader {
                 if self.derived.load(&self.log, segment, row, column).is_some() {
                     return Ok(self.derived.scratch.get(1..).unwrap_or_default());
                 }
+                if let Some(blob) = self.derive_from_header(id, column)? {
+                    return Ok(self.derived.kept.insert(blob));
+                }
                 self.derived.last = None;
                 self.derived.made = self.derive(id)?;
                 self.derived.last = Some(id);
@@ -184,10 +187,7 @@ impl Reader {
 
     /// Makes a blob of a message in a tail, from its header alone where that is enough.
     fn derive_and_keep(&mut self, tail: &Tail, id: EmailId, column: usize) -> Result<Arc<[u8]>> {
-        if let Some(derive) = self.log.derive.clone()
-            && let Some(blob) = derive.derive_from_header(column, self.header(id)?)
-        {
-            let blob: Arc<[u8]> = blob.into();
+        if let Some(blob) = self.derive_from_header(id, column)? {
             tail.kept.keep(id, column, &blob);
             return Ok(blob);
         }
@@ -200,6 +200,12 @@ impl Reader {
             }
         }
         wanted.ok_or_else(|| no_column(column))
+    }
+
+    /// Makes a blob that needs nothing but the header; `None` for one that needs more.
+    fn derive_from_header(&mut self, id: EmailId, column: usize) -> Result<Option<Arc<[u8]>>> {
+        let Some(derive) = self.log.derive.clone() else { return Ok(None) };
+        Ok(derive.derive_from_header(column, self.header(id)?).map(Arc::from))
     }
 
     fn made(&self, column: usize) -> Result<&[u8]> {

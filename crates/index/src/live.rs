@@ -29,7 +29,7 @@ impl Live {
             let mut rows = BTreeMap::new();
             for mailbox in states.get(n).into_iter().flat_map(all_mailboxes) {
                 for batch in mailbox.history.batches() {
-                    rows.extend(batch.rows.iter().map(|row| ((mailbox.id, row.uid.get()), row.modseq)));
+                    rows.extend(batch.rows().map(|row| ((mailbox.id, row.uid.get()), row.modseq)));
                 }
             }
             rows
@@ -54,7 +54,7 @@ impl Live {
                         note(chunk.email_id(index), (mailbox.id, chunk.uid(index)));
                     }
                 }
-                for row in mailbox.history.batches().flat_map(|batch| &batch.rows) {
+                for row in mailbox.history.batches().flat_map(|batch| batch.rows()) {
                     note(row.email_id.0, (mailbox.id, row.uid.get()));
                 }
             }

@@ -3,6 +3,7 @@
 //! Each operation checks, makes a record of the result, and applies that record to the transaction's own copy of the
 //! state, by the same function that replays the log.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use model::{
@@ -393,12 +394,14 @@ impl Transaction {
         unchanged_since: Option<ModSeq>,
     ) -> Result<FlagsOutcome> {
         let mut outcome = FlagsOutcome::default();
+        let now = self.mailbox(mailbox)?;
+        let mut rest = Cow::Borrowed(uids);
+        if let Some(since) = unchanged_since {
+            outcome.modified = now.uids_changed_since(since).collect::<UidSet>().intersection(uids);
+            rest = Cow::Owned(uids.difference(&outcome.modified));
+        }
         let mut groups: BTreeMap<u128, UidSet> = BTreeMap::new();
-        for (uid, before, modseq) in self.mailbox(mailbox)?.flags_of(uids) {
-            if unchanged_since.is_some_and(|since| modseq > since) {
-                outcome.modified.insert(uid);
-                continue;
-            }
+        for (uid, before) in now.flags_of(&rest) {
             let flags = change.apply(before);
             if flags != before {
                 outcome.changed.insert(uid);
@@ -420,7 +423,10 @@ impl Transaction {
     /// Expunges the entries with `\Deleted`, of all or of `uids` only, and says which those were.
     pub fn expunge_deleted(&mut self, mailbox: MailboxId, uids: Option<&UidSet>) -> Result<UidSet> {
         let deleted = self.mailbox(mailbox)?.deleted_uids();
-        let uids = uids.map_or_else(|| deleted.clone(), |uids| deleted.intersection(uids));
+        let uids = match uids {
+            Some(uids) => deleted.intersection(uids),
+            None => deleted,
+        };
         Ok(self.expunge_existing(mailbox, uids))
     }
 

@@ -38,7 +38,7 @@ fn talk(session: &mut ImapSession, octets: &[u8], mut cut: impl FnMut() -> usize
 }
 
 /// Pieces of which commands are made, right ones and wrong ones.
-const PIECES: [&str; 64] = [
+const PIECES: [&str; 72] = [
     "a ",
     "b2 ",
     "UID ",
@@ -88,6 +88,14 @@ const PIECES: [&str; 64] = [
     "NOT ",
     "TEXT h ",
     "CHARSET UTF-8 ",
+    "SORT ",
+    "(REVERSE SUBJECT DATE) ",
+    "UTF-8 ",
+    "THREAD REFERENCES ",
+    "ESEARCH ",
+    "IN (personal) ",
+    "RETURN (UPDATE PARTIAL 1:2) ",
+    "CANCELUPDATE c ",
     "ENABLE QRESYNC ",
     "ENABLE IMAP4rev2 ",
     "(QRESYNC (1 1)) ",
@@ -106,11 +114,15 @@ const PIECES: [&str; 64] = [
 ];
 
 /// Whole commands, so that the pieces find something to work on.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 12] = [
     "c SELECT INBOX\r\n",
     "c APPEND INBOX (\\Seen) {22+}\r\nSubject: short\r\n\r\nhi\r\n\r\n",
     "c FETCH 1:* (UID FLAGS BODY[])\r\n",
     "c SEARCH RETURN (SAVE) ALL\r\n",
+    "c SORT (SUBJECT) UTF-8 ALL\r\n",
+    "c UID SORT RETURN (UPDATE) (DATE) UTF-8 NOT DELETED\r\n",
+    "c THREAD REFS UTF-8 ALL\r\n",
+    "c SEARCH RETURN (UPDATE) SEEN\r\n",
     "c STORE 1:* +FLAGS (\\Deleted)\r\n",
     "c EXPUNGE\r\n",
     "c CREATE x/y\r\n",

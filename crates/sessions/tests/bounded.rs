@@ -187,6 +187,10 @@ fn many_answers_are_pulled_in_pieces() {
     assert_eq!(stored.matches("FETCH (FLAGS (\\Deleted").count(), 20_000);
     let found = text(&client.ask(b"f SEARCH DELETED\r\n"));
     assert!(found.contains(" 19999 20000\r\n"));
+    let sorted = text(&client.ask(b"f SORT (REVERSE ARRIVAL SUBJECT) UTF-8 ALL\r\n"));
+    assert!(sorted.starts_with("* SORT 1 2 3 ") && sorted.ends_with(" 20000\r\nf OK Sorted\r\n"));
+    let threads = text(&client.ask(b"f THREAD REFERENCES UTF-8 ALL\r\n"));
+    assert!(threads.starts_with("* THREAD (1)(2)(3)") && threads.ends_with("(20000)\r\nf OK Threaded\r\n"));
     let expunged = text(&client.ask(b"g EXPUNGE\r\n"));
     assert!(expunged.starts_with("* 20000 EXPUNGE\r\n* 19999 EXPUNGE\r\n"));
     assert_eq!(expunged.matches("EXPUNGE\r\n").count(), 20_000);
@@ -215,6 +219,32 @@ fn a_long_search_says_that_it_goes_on() {
     assert!(now.monotonic.as_secs() >= 24, "the search was done in {:?}", now.monotonic);
     let expected = "* OK Still searching\r\n".repeat(now.monotonic.as_secs() as usize / 12);
     assert_eq!(said, expected + "* SEARCH\r\ne OK Searched\r\nf OK Nothing done\r\n");
+}
+
+#[test]
+fn a_sort_and_a_thread_give_others_their_turn() {
+    let mut client = Client::logged_in();
+    client.ask(b"b SELECT INBOX\r\n");
+    let mut append = b"c APPEND INBOX ".to_vec();
+    append.extend_from_slice(&b"{14+}\r\nSubject: x\r\n\r\n ".repeat(999));
+    append.extend_from_slice(b"{1+}\r\nx\r\n");
+    assert!(text(&client.ask(&append)).contains("c OK [APPENDUID"));
+    for _ in 0..5 {
+        client.ask(b"d COPY 1:* INBOX\r\n");
+    }
+    // 32,000 entries: the longest piece of work is a fraction of it, and a client that is gone is noticed between two.
+    for (command, steps) in [("SORT (SUBJECT)", 8), ("THREAD REFERENCES", 10), ("THREAD REFS", 10)] {
+        client.session.receive(format!("e {command} UTF-8 ALL\r\n").as_bytes());
+        let mut count = 0;
+        while let Step::Output = client.session.step(NOW, &mut client.out) {
+            if client.out.is_full() {
+                break;
+            }
+            count += 1;
+        }
+        assert!(count >= steps, "{command}: {count} steps");
+        client.said();
+    }
 }
 
 /// Both directions of a client that compresses.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+#[allow(dead_code, reason = "what other tests share")]
 mod support;
 
 use std::sync::Arc;

@@ -8,9 +8,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use model::{AccountName, MailboxName, SystemFlag, UidSet};
+use model::{AccountName, MailboxName, NumSet, SystemFlag, UidSet};
 use platform::{Disk, Env, OpenMode, Prng};
 use store::import::{ImportOptions, import};
+use store::order::{Algorithm, Sort, SortCriterion, SortKey, Thread};
 use store::search::{Query, Search};
 use store::{FlagNames, Options, Store, StoreFlags, StoreMode};
 
@@ -123,6 +124,45 @@ fn main() {
         let (found, _) = Search::new(view.clone(), account.reader(), query, 0).finish().unwrap();
         show(what, clock.monotonic() - start, bytes);
         println!("    {} found", found.len());
+    }
+
+    let everything = NumSet::range(1, view.exists());
+    for (what, key, reverse) in [
+        ("SORT (ARRIVAL)", SortKey::Arrival, false),
+        ("SORT (REVERSE DATE)", SortKey::Date, true),
+        ("SORT (SUBJECT)", SortKey::Subject, false),
+        ("SORT (REVERSE FROM)", SortKey::From, true),
+    ] {
+        // The second time everything is in memory.
+        for _ in 0..2 {
+            let criteria = [SortCriterion { key, reverse }];
+            let start = clock.monotonic();
+            let sorted = Sort::new(view.clone(), account.reader(), &criteria, &everything).finish().unwrap();
+            show(what, clock.monotonic() - start, 0);
+            assert_eq!(sorted.len() as u64, everything.len());
+        }
+    }
+    for (what, algorithm) in [
+        ("THREAD REFERENCES", Algorithm::References),
+        ("THREAD REFS", Algorithm::Refs),
+        ("THREAD ORDEREDSUBJECT", Algorithm::OrderedSubject),
+    ] {
+        for _ in 0..2 {
+            let start = clock.monotonic();
+            let mut thread = Thread::new(view.clone(), account.reader(), algorithm, &everything);
+            let (mut longest, mut steps) = (Duration::ZERO, 0);
+            let threads = loop {
+                let start = clock.monotonic();
+                let threads = thread.step().unwrap();
+                longest = longest.max(clock.monotonic() - start);
+                steps += 1;
+                if let Some(threads) = threads {
+                    break threads;
+                }
+            };
+            show(what, clock.monotonic() - start, 0);
+            println!("    {} tokens, {steps} steps, the longest {longest:?}", threads.into_iter().count());
+        }
     }
 
     let request = |mode, flag| StoreFlags {

@@ -1,4 +1,4 @@
-//! What is derived from a message's bytes and kept beside them: structure, ENVELOPE, BODYSTRUCTURE, preview, sent day.
+//! What is derived from a message's bytes and kept beside them: structure, ENVELOPE, BODYSTRUCTURE, preview, sent day, and what SORT and THREAD ask for.
 //!
 //! The index keeps these as columns of a segment, made by [`MimeDerive`] when the segment is sealed; for messages in the tail the same
 //! function runs on demand. They are a cache: another [`VERSION`] of them is made anew, and [`crate::Account::check`] compares
@@ -10,8 +10,10 @@ use index::{Derive, MessageBytes};
 use mime::{HeaderBlock, PreviewBuilder, Scanner, Structure};
 use model::{CivilDate, Error, ErrorKind, Result};
 
+use crate::order::keys;
+
 /// Changes whenever a derived column would be different for some message.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The columns, by number. A number never changes its meaning within a [`VERSION`].
 pub(crate) mod column {
@@ -25,8 +27,16 @@ pub(crate) mod column {
     pub(crate) const PREVIEW: usize = 3;
     /// The day of the Date field as written, days since 1970-01-01, i32 little-endian; empty without a date.
     pub(crate) const SENT_DAY: usize = 4;
+    /// The Date field in UTC; this and the following as [`crate::order::keys`] writes them.
+    pub(crate) const SENT_TIME: usize = 5;
+    /// The base subject.
+    pub(crate) const BASE_SUBJECT: usize = 6;
+    /// The addresses that SORT compares.
+    pub(crate) const SORT_ADDRESSES: usize = 7;
+    /// The message's id and its references.
+    pub(crate) const REFERENCES: usize = 8;
     /// How many there are.
-    pub(crate) const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 9;
 }
 
 /// Makes the derived columns by parsing the message as MIME.
@@ -62,6 +72,10 @@ impl Derive for MimeDerive {
                 Some(envelope)
             }
             column::SENT_DAY => Some(sent_day(header)),
+            column::SENT_TIME => Some(keys::sent_time_column(header)),
+            column::BASE_SUBJECT => Some(keys::subject_column(header)),
+            column::SORT_ADDRESSES => Some(keys::addresses_column(header)),
+            column::REFERENCES => Some(keys::references_column(header)),
             _ => None,
         }
     }
@@ -91,6 +105,10 @@ pub(crate) fn derive(len: u64, read: &mut ReadRange<'_>) -> Result<Vec<Vec<u8>>>
     let mut header = Vec::new();
     read(structure.message.root.header.clone(), &mut |piece| header.extend_from_slice(piece))?;
     set(column::SENT_DAY, sent_day(&header));
+    set(column::SENT_TIME, keys::sent_time_column(&header));
+    set(column::BASE_SUBJECT, keys::subject_column(&header));
+    set(column::SORT_ADDRESSES, keys::addresses_column(&header));
+    set(column::REFERENCES, keys::references_column(&header));
     // RFC 8970 §3: the first part that has text to show.
     for part in mime::preview_parts(&structure) {
         let mut builder = PreviewBuilder::new(part);
@@ -157,7 +175,8 @@ mod tests {
             let whole = whole.expect("bytes in memory can be read");
             let header = message.find("\r\n\r\n").map_or(bytes, |end| &bytes[..end + 4]);
             let header = if message.starts_with("\r\n") { &bytes[..2] } else { header };
-            for column in [column::ENVELOPE, column::SENT_DAY] {
+            let later = column::SENT_TIME..column::COUNT;
+            for column in [column::ENVELOPE, column::SENT_DAY].into_iter().chain(later) {
                 let alone = MimeDerive.derive_from_header(column, header).expect("a column of the header");
                 assert_eq!(alone, whole[column], "{message:?}, column {column}");
             }

@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mime::Structure;
-use model::{CivilDate, EmailId, Error, ErrorKind, Result};
+use model::{CivilDate, EmailId, Error, ErrorKind, Result, ThreadId};
 
 use crate::account::Inner;
 use crate::derived::{self, column};
+use crate::order::keys;
 
 /// Reads messages of one account. Checks what it reads; damage is [`model::ErrorKind::Corrupt`] with file and offset.
 pub struct Reader {
@@ -77,5 +78,30 @@ impl Reader {
     /// The day of the Date field as written, the zone disregarded; `None` when there is none that can be read.
     pub fn sent_date(&mut self, id: EmailId) -> Result<Option<CivilDate>> {
         Ok(derived::sent_date_of(self.inner.derived(id, column::SENT_DAY)?))
+    }
+
+    /// The thread that the message belongs to (RFC 8474 §5.2); it never changes.
+    pub fn thread_id(&mut self, id: EmailId) -> Result<ThreadId> {
+        keys::thread_id(self.references(id)?, id)
+    }
+
+    /// See [`keys::sent_time_column`].
+    pub(crate) fn sent_time(&mut self, id: EmailId) -> Result<&[u8]> {
+        self.inner.derived(id, column::SENT_TIME)
+    }
+
+    /// See [`keys::subject_column`].
+    pub(crate) fn base_subject(&mut self, id: EmailId) -> Result<&[u8]> {
+        self.inner.derived(id, column::BASE_SUBJECT)
+    }
+
+    /// See [`keys::addresses_column`].
+    pub(crate) fn sort_addresses(&mut self, id: EmailId) -> Result<&[u8]> {
+        self.inner.derived(id, column::SORT_ADDRESSES)
+    }
+
+    /// See [`keys::references_column`].
+    pub(crate) fn references(&mut self, id: EmailId) -> Result<&[u8]> {
+        self.inner.derived(id, column::REFERENCES)
     }
 }

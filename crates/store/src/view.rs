@@ -54,6 +54,19 @@ impl Entry {
     }
 }
 
+/// An entry's flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntryFlags {
+    /// Its position in the view.
+    pub seq: SeqNum,
+    /// Its UID.
+    pub uid: Uid,
+    /// Its flags; keywords by [`View::keywords`].
+    pub flags: Flags,
+    /// When it last changed.
+    pub modseq: ModSeq,
+}
+
 /// A stable reading of a mailbox; cheap to clone.
 #[derive(Clone)]
 pub struct View {
@@ -156,6 +169,20 @@ impl View {
         let mut live = self.mailbox.rows(live_start..self.mailbox.exists());
         let next_live = if self.ghosts.is_empty() { None } else { live.next() };
         Rows { live, next_live, ghosts: self.ghosts.get(ghosts_before..).unwrap_or_default(), at: start, end }
+    }
+
+    /// The flags of the entries at these ranges of sequence numbers, like [`View::rows`]. Where a few of many are wanted that costs much
+    /// less, since each column of an entry that is read is a wait for memory.
+    pub fn flags<'a>(
+        &'a self,
+        seqs: impl Iterator<Item = (u32, u32)> + Clone + 'a,
+    ) -> impl Iterator<Item = EntryFlags> + 'a {
+        let merged = (!self.ghosts.is_empty()).then(|| seqs.clone().flat_map(|(first, last)| self.rows(first..=last)));
+        let merged = merged.into_iter().flatten();
+        let live = self.ghosts.is_empty().then(|| self.mailbox.flags_at(seqs));
+        let live = live.into_iter().flatten();
+        let merged = merged.map(|Entry { seq, uid, flags, modseq, .. }| EntryFlags { seq, uid, flags, modseq });
+        merged.chain(live.map(|(seq, uid, flags, modseq)| EntryFlags { seq, uid, flags, modseq }))
     }
 
     /// All entries.

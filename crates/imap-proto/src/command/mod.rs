@@ -4,11 +4,13 @@
 //! REPLACE are not here: their messages are streamed, see [`AppendStart`].
 
 mod append;
+mod esearch;
 mod fetch;
 mod list;
 mod parse;
 mod search;
 mod select;
+mod sort;
 mod write;
 
 use std::fmt;
@@ -25,11 +27,13 @@ pub(crate) use parse::{id_params_list, mailbox, tag, tag_of};
 pub(crate) use search::objectid;
 
 pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};
+pub use esearch::{MultiSearch, SearchSource};
 pub use fetch::{Fetch, FetchAtt, FetchModifiers, Partial, Section, SectionPart, SectionText};
 pub use list::{List, ListReturn, ListSelect, StatusAtt};
 pub use parse::{CommandError, CommandErrorKind, command};
 pub use search::{EntryType, Search, SearchKey, SearchModSeqEntry, SearchReturn};
 pub use select::{QResync, Select, SeqMatchData};
+pub use sort::{Sort, SortCriterion, SortKey, Thread, ThreadAlgorithm};
 pub use write::LiteralForm;
 
 /// A tag (RFC 9051 §9): what the client will find again in the tagged response.
@@ -164,6 +168,14 @@ pub enum CommandBody {
     UidExpunge(SequenceSet),
     /// SEARCH (RFC 9051 §6.4.4)
     Search(Box<Search>),
+    /// SORT (RFC 5256 §3)
+    Sort(Box<Sort>),
+    /// THREAD (RFC 5256 §3)
+    Thread(Box<Thread>),
+    /// ESEARCH (RFC 7377)
+    MultiSearch(Box<MultiSearch>),
+    /// CANCELUPDATE (RFC 5267 §4.3.5): the tags of the commands whose updates are to end; one or more.
+    CancelUpdate(Vec<Vec<u8>>),
     /// FETCH (RFC 9051 §6.4.5)
     Fetch(Fetch),
     /// STORE (RFC 9051 §6.4.6)

@@ -4,8 +4,8 @@ use model::{ModSeq, SpecialUse};
 
 use super::append::AppendKind;
 use super::{
-    Command, CommandBody, EnableCapability, IdParams, Secret, Store, StoreMode, Tag, UseAttribute, fetch, list, search,
-    select,
+    Command, CommandBody, EnableCapability, IdParams, Secret, Store, StoreMode, Tag, UseAttribute, esearch, fetch,
+    list, search, select, sort,
 };
 use crate::chars::{is_atom_char, is_base64_char, is_tag_char};
 use crate::error::{Parse, SyntaxError};
@@ -118,13 +118,17 @@ fn command_body(scan: &mut Scan) -> Parse<Option<CommandBody>> {
     }
 }
 
-// RFC 9051 §9 uid = "UID" SP (copy / move / fetch / search / store / uid-expunge)
+// RFC 9051 §9 uid = "UID" SP (copy / move / fetch / search / store / uid-expunge); RFC 5256 §5 adds sort and thread.
 fn uid_command(name: &str, scan: &mut Scan) -> Parse<Option<CommandBody>> {
     Ok(Some(match name {
         "COPY" => copy(scan, true)?,
         "MOVE" => r#move(scan, true)?,
         "FETCH" => CommandBody::Fetch(fetch::fetch(scan, true)?),
         "SEARCH" => CommandBody::Search(Box::new(search::search(scan, true)?)),
+        "SORT" => CommandBody::Sort(Box::new(sort::sort(scan, true)?)),
+        "THREAD" => CommandBody::Thread(Box::new(sort::thread(scan, true)?)),
+        // RFC 7377 §2 has it in an example; ESEARCH is about UIDs anyway.
+        "ESEARCH" => CommandBody::MultiSearch(Box::new(esearch::esearch(scan)?)),
         "STORE" => CommandBody::Store(store(scan, true)?),
         "EXPUNGE" => {
             scan.sp()?;
@@ -178,6 +182,10 @@ fn any_command(name: &str, scan: &mut Scan) -> Parse<Option<CommandBody>> {
         "UNSELECT" => CommandBody::Unselect,
         "EXPUNGE" => CommandBody::Expunge,
         "SEARCH" => CommandBody::Search(Box::new(search::search(scan, false)?)),
+        "SORT" => CommandBody::Sort(Box::new(sort::sort(scan, false)?)),
+        "THREAD" => CommandBody::Thread(Box::new(sort::thread(scan, false)?)),
+        "ESEARCH" => CommandBody::MultiSearch(Box::new(esearch::esearch(scan)?)),
+        "CANCELUPDATE" => CommandBody::CancelUpdate(esearch::cancel_update(scan)?),
         "FETCH" => CommandBody::Fetch(fetch::fetch(scan, false)?),
         "STORE" => CommandBody::Store(store(scan, false)?),
         "COPY" => copy(scan, false)?,

@@ -1,4 +1,5 @@
-//! SEARCH and UID SEARCH (RFC 9051 §6.4.4; RFC 4731, RFC 5182, RFC 5032, RFC 7162 §3.1.5, RFC 8474 §6, RFC 8514 §4.3, RFC 9394).
+//! SEARCH and UID SEARCH (RFC 9051 §6.4.4; RFC 4731, RFC 5182, RFC 5032, RFC 5267 §4, RFC 7162 §3.1.5, RFC 8474 §6, RFC 8514 §4.3,
+//! RFC 9394).
 
 use model::{CivilDate, Keyword, ModSeq, SystemFlag};
 
@@ -38,8 +39,12 @@ pub struct SearchReturn {
     pub count: bool,
     /// `SAVE` (RFC 5182)
     pub save: bool,
-    /// `PARTIAL` (RFC 9394 §3.1)
+    /// `PARTIAL` (RFC 9394 §3.1, RFC 5267 §4.4)
     pub partial: Option<PartialRange>,
+    /// `CONTEXT` (RFC 5267 §4.2): a hint that the same will be asked again.
+    pub context: bool,
+    /// `UPDATE` (RFC 5267 §4.3)
+    pub update: bool,
 }
 
 /// A search key (RFC 9051 §9 search-key). Strings are octets in the search's charset.
@@ -156,30 +161,37 @@ pub enum EntryType {
 // RFC 9051 §9 search = "SEARCH" [search-return-opts] SP search-program
 pub(super) fn search(scan: &mut Scan, uid: bool) -> Parse<Search> {
     scan.sp()?;
-    let mut returns = None;
-    if scan.eat_word("RETURN") {
-        scan.sp()?;
-        returns = Some(search_return_opts(scan)?);
-        scan.sp()?;
-    }
-    // search-program = ["CHARSET" SP charset SP] search-key *(SP search-key)
-    let mut charset = None;
-    if scan.eat_word("CHARSET") {
-        scan.sp()?;
-        let before = scan.clone();
-        match String::from_utf8(scan.astring("a charset")?) {
-            Ok(name) => charset = Some(name),
-            Err(_) => return before.error("a charset"),
-        }
-        scan.sp()?;
-    }
-    let mut count = 0;
-    let key = search_keys(scan, &mut count)?;
+    let returns = search_return_opts(scan)?;
+    let (charset, key) = search_program(scan)?;
     Ok(Search { uid, returns, charset, key })
 }
 
-// RFC 9051 §9 search-return-opts = SP "RETURN" SP "(" [search-return-opt *(SP search-return-opt)] ")"
-fn search_return_opts(scan: &mut Scan) -> Parse<SearchReturn> {
+// RFC 9051 §9 search-program = ["CHARSET" SP charset SP] search-key *(SP search-key)
+pub(super) fn search_program(scan: &mut Scan) -> Parse<(Option<String>, SearchKey)> {
+    let mut charset = None;
+    if scan.eat_word("CHARSET") {
+        scan.sp()?;
+        charset = Some(astring_text(scan, "a charset")?);
+        scan.sp()?;
+    }
+    Ok((charset, search_keys(scan, &mut 0)?))
+}
+
+/// An astring that is UTF-8.
+pub(super) fn astring_text(scan: &mut Scan, expected: &'static str) -> Parse<String> {
+    let before = scan.clone();
+    match String::from_utf8(scan.astring(expected)?) {
+        Ok(text) => Ok(text),
+        Err(_) => before.error(expected),
+    }
+}
+
+// RFC 9051 §9 search-return-opts = SP "RETURN" SP "(" [search-return-opt *(SP search-return-opt)] ")"; here the space stands behind.
+pub(super) fn search_return_opts(scan: &mut Scan) -> Parse<Option<SearchReturn>> {
+    if !scan.eat_word("RETURN") {
+        return Ok(None);
+    }
+    scan.sp()?;
     let start = scan.clone();
     let mut returns = SearchReturn::default();
     scan.parenthesised(|scan| {
@@ -191,6 +203,8 @@ fn search_return_opts(scan: &mut Scan) -> Parse<SearchReturn> {
                 "ALL" => returns.all = true,
                 "COUNT" => returns.count = true,
                 "SAVE" => returns.save = true,
+                "CONTEXT" => returns.context = true,
+                "UPDATE" => returns.update = true,
                 "PARTIAL" if returns.partial.is_none() => {
                     scan.sp()?;
                     returns.partial = Some(partial_range(scan)?);
@@ -208,11 +222,12 @@ fn search_return_opts(scan: &mut Scan) -> Parse<SearchReturn> {
         // RFC 9394 §3.1: a command with both is BAD.
         return start.error("ALL or PARTIAL, not both");
     }
-    Ok(returns)
+    scan.sp()?;
+    Ok(Some(returns))
 }
 
 /// `search-key *(SP search-key)`: several are an And.
-fn search_keys(scan: &mut Scan, count: &mut usize) -> Parse<SearchKey> {
+pub(super) fn search_keys(scan: &mut Scan, count: &mut usize) -> Parse<SearchKey> {
     let first = search_key(scan, count)?;
     if !scan.more_items() {
         return Ok(first);
@@ -385,33 +400,56 @@ pub(crate) fn objectid(scan: &mut Scan) -> Parse<String> {
 
 impl Search {
     pub(super) fn write(&self, writer: &mut CommandWriter) {
-        if let Some(SearchReturn { min, max, all, count, save, partial }) = self.returns {
-            writer.raw(" RETURN ");
-            let options = [
-                (min, "MIN"),
-                (max, "MAX"),
-                (all, "ALL"),
-                (count, "COUNT"),
-                (save, "SAVE"),
-                (partial.is_some(), "PARTIAL"),
-            ];
-            writer.list(options.iter().filter(|(on, _)| *on), |writer, (_, name)| {
-                writer.raw(name);
-                if let ("PARTIAL", Some(range)) = (*name, partial) {
-                    writer.raw(" ");
-                    write_partial_range(&mut writer.out, range);
-                }
-            });
+        if let Some(returns) = &self.returns {
+            returns.write(writer);
         }
-        if let Some(charset) = &self.charset {
-            writer.raw(" CHARSET ");
-            writer.astring(charset.as_bytes());
+        match &self.charset {
+            Some(charset) => {
+                writer.raw(" CHARSET");
+                write_program(charset, &self.key, writer);
+            }
+            None => write_criteria(&self.key, writer),
         }
-        writer.raw(" ");
-        match &self.key {
-            SearchKey::And(keys) => write_search_keys(keys, writer),
-            key => key.write(writer),
-        }
+    }
+}
+
+impl SearchReturn {
+    pub(super) fn write(&self, writer: &mut CommandWriter) {
+        let SearchReturn { min, max, all, count, save, partial, context, update } = *self;
+        writer.raw(" RETURN ");
+        let options = [
+            (min, "MIN"),
+            (max, "MAX"),
+            (all, "ALL"),
+            (count, "COUNT"),
+            (save, "SAVE"),
+            (partial.is_some(), "PARTIAL"),
+            (context, "CONTEXT"),
+            (update, "UPDATE"),
+        ];
+        writer.list(options.iter().filter(|(on, _)| *on), |writer, (_, name)| {
+            writer.raw(name);
+            if let ("PARTIAL", Some(range)) = (*name, partial) {
+                writer.raw(" ");
+                write_partial_range(&mut writer.out, range);
+            }
+        });
+    }
+}
+
+/// `SP charset 1*(SP search-key)`
+pub(super) fn write_program(charset: &str, key: &SearchKey, writer: &mut CommandWriter) {
+    writer.raw(" ");
+    writer.astring(charset.as_bytes());
+    write_criteria(key, writer);
+}
+
+/// `1*(SP search-key)`
+fn write_criteria(key: &SearchKey, writer: &mut CommandWriter) {
+    writer.raw(" ");
+    match key {
+        SearchKey::And(keys) => write_search_keys(keys, writer),
+        key => key.write(writer),
     }
 }
 

@@ -215,6 +215,25 @@ impl CommandBody {
                 writer.raw(if search.uid { "UID SEARCH" } else { "SEARCH" });
                 search.write(writer);
             }
+            CommandBody::Sort(sort) => {
+                writer.raw(if sort.uid { "UID SORT" } else { "SORT" });
+                sort.write(writer);
+            }
+            CommandBody::Thread(thread) => {
+                writer.raw(if thread.uid { "UID THREAD" } else { "THREAD" });
+                thread.write(writer);
+            }
+            CommandBody::MultiSearch(search) => {
+                writer.raw("ESEARCH");
+                search.write(writer);
+            }
+            CommandBody::CancelUpdate(tags) => {
+                writer.raw("CANCELUPDATE");
+                for tag in tags {
+                    writer.raw(" ");
+                    writer.string(tag);
+                }
+            }
             CommandBody::Fetch(fetch) => {
                 writer.raw(if fetch.uid { "UID FETCH" } else { "FETCH" });
                 fetch.write(writer);

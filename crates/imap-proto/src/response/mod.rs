@@ -177,15 +177,19 @@ pub enum StatusItem {
 /// An ESEARCH response (RFC 9051 §9 esearch-response).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ESearch {
-    /// The tag of the SEARCH that it answers.
+    /// The tag of the command that it answers, or whose results it updates.
     pub tag: Option<String>,
+    /// `MAILBOX` (RFC 7377 §2.1): where, as sent.
+    pub mailbox: Option<MailboxArg>,
+    /// `UIDVALIDITY` (RFC 7377 §2.1): of that mailbox.
+    pub uid_validity: Option<u32>,
     /// Whether the numbers are UIDs.
     pub uid: bool,
     /// `MIN`
     pub min: Option<u32>,
     /// `MAX`
     pub max: Option<u32>,
-    /// `ALL`; left out when empty.
+    /// `ALL`; left out when empty. The order of a SORT is lost, and ADDTO and REMOVEFROM (RFC 5267) are passed over.
     pub all: Option<NumSet>,
     /// `COUNT`
     pub count: Option<u32>,

@@ -10,9 +10,9 @@ use crate::chars::is_quoted_char;
 use crate::command::{StatusAtt, id_params_list, mailbox, objectid, status_att, tag};
 use crate::error::{Parse, SyntaxError};
 use crate::flag::flag_list;
-use crate::limits;
 use crate::scan::Scan;
 use crate::sequence::{known_set, partial_range};
+use crate::{MailboxArg, limits};
 
 /// Reads one response: a line with its literals in place (as on the wire), without the last line end.
 pub fn response(input: &[u8]) -> Result<Response, SyntaxError> {
@@ -279,13 +279,7 @@ fn esearch(scan: &mut Scan) -> Parse<ESearch> {
     let mut esearch = ESearch::default();
     let mut more = scan.more_items();
     if scan.peek() == Some(b'(') {
-        esearch.tag = Some(scan.parenthesised(|scan| {
-            if !scan.eat_word("TAG") {
-                return scan.error("TAG");
-            }
-            scan.sp()?;
-            Ok(String::from_utf8_lossy(&scan.astring("a tag")?).into_owned())
-        })?);
+        scan.parenthesised(|scan| search_correlator(scan, &mut esearch))?;
         more = scan.more_items();
     }
     if more && scan.eat_word("UID") {
@@ -314,6 +308,24 @@ fn esearch(scan: &mut Scan) -> Parse<ESearch> {
         more = scan.more_items();
     }
     Ok(esearch)
+}
+
+// RFC 7377 §4 search-correlator = SP "(" one-correlator *(SP one-correlator) ")"
+fn search_correlator(scan: &mut Scan, esearch: &mut ESearch) -> Parse<()> {
+    loop {
+        let before = scan.clone();
+        let name = scan.word("TAG")?;
+        scan.sp()?;
+        match name.as_str() {
+            "TAG" => esearch.tag = Some(String::from_utf8_lossy(&scan.astring("a tag")?).into_owned()),
+            "MAILBOX" => esearch.mailbox = Some(MailboxArg(scan.astring("a mailbox name")?)),
+            "UIDVALIDITY" => esearch.uid_validity = Some(scan.nz_number()?.get()),
+            _ => return before.error("TAG, MAILBOX or UIDVALIDITY"),
+        }
+        if !scan.more_items() {
+            return Ok(());
+        }
+    }
 }
 
 // RFC 9051 §9 namespace = nil / "(" 1*namespace-descr ")"

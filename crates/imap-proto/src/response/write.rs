@@ -229,9 +229,26 @@ impl ESearch {
     // RFC 9051 §9 esearch-response; RFC 9394 §4 ret-data-partial; RFC 7162 §3.1.5 MODSEQ
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"ESEARCH");
+        let mut before: &[u8] = b" (";
         if let Some(tag) = &self.tag {
-            out.extend_from_slice(b" (TAG ");
+            out.extend_from_slice(before);
+            out.extend_from_slice(b"TAG ");
             quoted(out, tag.as_bytes());
+            before = b" ";
+        }
+        if let Some(mailbox) = &self.mailbox {
+            out.extend_from_slice(before);
+            out.extend_from_slice(b"MAILBOX ");
+            string(out, &mailbox.0, NameEncoding::Utf8);
+            before = b" ";
+        }
+        if let Some(uid_validity) = self.uid_validity {
+            out.extend_from_slice(before);
+            out.extend_from_slice(b"UIDVALIDITY ");
+            number(out, u64::from(uid_validity));
+            before = b" ";
+        }
+        if before == b" " {
             out.push(b')');
         }
         if self.uid {

@@ -10,7 +10,7 @@ use platform::{Env, Mapped};
 use super::{CHECKPOINT_FILE, CHECKPOINT_HEADER_BYTES, CHECKPOINT_MAGIC};
 use crate::check::Finding;
 use crate::codec::Input;
-use crate::state::{Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, History, Mailbox, Slot, State, Summary};
+use crate::state::{Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, History, Mailbox, Part, Slot, State, Summary};
 
 /// The state of the checkpoint, or that of an empty log when there is none that can be used. Damage is noted.
 pub(crate) fn load(env: &Env, index_dir: &Path, findings: &mut Vec<Finding>) -> State {
@@ -130,7 +130,9 @@ fn read_mailbox(bytes: &Mapped, input: &mut Input<'_>) -> Option<Mailbox> {
             octets: input.varint()?,
             modseq_last: input.varint()?,
         };
-        let chunk = Chunk::mapped(bytes.clone(), at, summary.rows as usize).filter(|chunk| chunk.len() > 0)?;
+        // Rows, whose UIDs rise: there is one at least, and no more than there are numbers.
+        summary.uid_last.checked_sub(summary.uid_first).filter(|more| *more >= summary.rows.wrapping_sub(1))?;
+        let chunk = Chunk::mapped(bytes.clone(), at, summary.rows as usize)?;
         mailbox.slots.push(Slot { summary, before: 0, chunk: Arc::new(chunk) });
     }
     mailbox.recount();
@@ -154,12 +156,11 @@ fn read_batch(bytes: &Mapped, input: &mut Input<'_>) -> Option<Batch> {
         uids.insert_range(first, from);
     }
     let mut left = usize::try_from(input.varint()?).ok()?;
-    let mut rows = Vec::new();
+    let mut parts = Vec::new();
     while left > 0 {
         let count = left.min(CHUNK_ROWS_MAX);
-        let chunk = Chunk::mapped(bytes.clone(), usize::try_from(input.varint()?).ok()?, count)?;
-        rows.extend((0..count).map(|index| chunk.row(index)));
+        parts.push(Part::Many(Chunk::mapped(bytes.clone(), usize::try_from(input.varint()?).ok()?, count)?));
         left -= count;
     }
-    Some(Batch { modseq, time, uids, rows })
+    Some(Batch { modseq, time, uids, parts })
 }

@@ -8,7 +8,7 @@ use platform::{Env, OpenMode};
 use super::{CHECKPOINT_FILE, CHECKPOINT_HEADER_BYTES, CHECKPOINT_MAGIC};
 use crate::codec::{put_bytes, put_signed, put_varint};
 use crate::segment::column::Output;
-use crate::state::{Batch, Chunk, Mailbox, Row, State};
+use crate::state::{Batch, CHUNK_ROWS_MAX, Chunk, Mailbox, State};
 
 /// An output with the checksum of what went through it.
 struct Checked {
@@ -129,19 +129,16 @@ fn write_batch(out: &mut Checked, meta: &mut Vec<u8>, batch: &Batch) -> Result<(
         put_varint(meta, u64::from(last - first));
         from = last;
     }
-    put_varint(meta, batch.rows.len() as u64);
-    for rows in batch.rows.chunks(crate::state::CHUNK_ROWS_MAX) {
-        put_varint(meta, write_chunk(out, &chunk_of(rows))?);
+    // In chunks that are full but for the last one.
+    put_varint(meta, batch.rows().count() as u64);
+    let mut rows = batch.rows();
+    loop {
+        let chunk: Chunk = rows.by_ref().take(CHUNK_ROWS_MAX).collect();
+        if chunk.len() == 0 {
+            return Ok(());
+        }
+        put_varint(meta, write_chunk(out, &chunk)?);
     }
-    Ok(())
-}
-
-fn chunk_of(rows: &[Row]) -> Chunk {
-    let mut chunk = Chunk::new();
-    for row in rows {
-        chunk.push(row);
-    }
-    chunk
 }
 
 /// Writes a chunk's columns; where they are in the file.

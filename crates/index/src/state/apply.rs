@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{MailboxId, MailboxName, ModSeq, UidValidity};
 
-use super::chunk::Row;
+use super::columns::Row;
 use super::{DeletedMailbox, History, Mailbox, State};
 use crate::record::{Event, NewRow};
 
@@ -176,7 +176,7 @@ impl State {
 
     /// Lets go of what was expunged or deleted before `time` (seconds since 1970): it can no longer be brought back.
     pub(crate) fn prune(&mut self, time: i64) {
-        let old = |batch: &super::Batch| batch.time < time && !batch.rows.is_empty();
+        let old = |batch: &super::Batch| batch.time < time && !batch.parts.is_empty();
         let touched: Vec<MailboxId> = self
             .mailboxes
             .values()

@@ -1,12 +1,12 @@
 //! How a mailbox changes: the only functions that write rows. They keep the slots' summaries and the totals right.
 
 use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
 
 use model::{Flags, ModSeq, UidSet};
 
-use super::chunk::{CHUNK_ROWS_MAX, Chunk, Row, Slot, Summary};
+use super::chunk::{Chunk, Slot, Summary};
+use super::columns::{CHUNK_ROWS_MAX, Row};
 use super::history::Batch;
 use super::mailbox::Mailbox;
 
@@ -16,9 +16,8 @@ const SHARED_ROWS_MAX: usize = 64;
 impl Slot {
     /// Takes in the rows of the slot behind it.
     fn append(&mut self, next: &Slot) {
-        let chunk = Arc::make_mut(&mut self.chunk);
-        chunk.append(&next.chunk);
-        self.summary = Summary::of(chunk);
+        Arc::make_mut(&mut self.chunk).append(&next.chunk);
+        self.summary.join(&next.summary);
     }
 }
 
@@ -71,8 +70,10 @@ impl Mailbox {
     /// Gives the entries of `uids` these flags and this modseq, unless a later change gave them a larger one.
     pub(crate) fn set_flags(&mut self, uids: &UidSet, flags: Flags, modseq: ModSeq) {
         let runs: Vec<_> = self.runs(uids).collect();
-        for (slot, rows) in runs {
-            let slot = &mut self.slots[slot];
+        for runs in runs.chunk_by(|a, b| a.0 == b.0) {
+            let Some((slot, _)) = runs.first() else { continue };
+            let slot = &mut self.slots[*slot];
+            let rows = runs.iter().flat_map(|(_, rows)| rows.clone());
             Arc::make_mut(&mut slot.chunk).set_flags(rows, flags, modseq, &mut slot.summary);
         }
         self.highest_modseq = self.highest_modseq.max(modseq);
@@ -82,21 +83,21 @@ impl Mailbox {
     /// Takes the entries of `uids` away and remembers them. UIDs without an entry are remembered as gone.
     pub(crate) fn expunge(&mut self, uids: &UidSet, modseq: ModSeq, time: i64, ranges_max: usize) {
         let runs: Vec<_> = self.runs(uids).collect();
-        let mut rows: Vec<Row> = Vec::with_capacity(runs.iter().map(|(_, rows)| rows.len()).sum());
+        let mut batch = Batch { modseq, time, uids: uids.clone(), parts: Vec::new() };
         for runs in runs.chunk_by(|a, b| a.0 == b.0) {
             let Some((slot, _)) = runs.first() else { continue };
             let slot = &mut self.slots[*slot];
-            let gone = runs.iter().map(|(_, rows)| rows.clone());
-            rows.extend(slot.chunk.rows(gone.clone().flatten()));
-            slot.chunk = Arc::new(slot.chunk.with_rows(&between(gone, slot.chunk.len())));
-            slot.summary = Summary::of(&slot.chunk);
+            let (left, gone) = slot.chunk.split(runs.iter().map(|(_, rows)| rows.clone()));
+            slot.summary = if left.len() > 0 { slot.summary.without(&gone, &left) } else { Summary::default() };
+            slot.chunk = Arc::new(left);
+            batch.add(gone);
         }
         self.slots.retain(|slot| slot.summary.rows > 0);
         self.merge_small();
         self.recount();
         self.uidnext = self.uidnext.max(uids.last().map_or(0, |last| u64::from(last) + 1));
         self.highest_modseq = self.highest_modseq.max(modseq);
-        self.history.push(Batch { modseq, time, uids: uids.clone(), rows }, ranges_max);
+        self.history.push(batch, ranges_max);
     }
 
     /// Joins neighbouring chunks that fit into half a chunk, so that the list stays short.
@@ -118,15 +119,7 @@ impl Mailbox {
 
 /// Whether a row is best appended to this chunk: a shared one is copied for it, so it must be short.
 fn has_room(slot: &mut Slot) -> bool {
-    let max = if Arc::get_mut(&mut slot.chunk).is_some() { CHUNK_ROWS_MAX } else { SHARED_ROWS_MAX };
+    let is_own = Arc::get_mut(&mut slot.chunk).is_some_and(Chunk::is_own);
+    let max = if is_own { CHUNK_ROWS_MAX } else { SHARED_ROWS_MAX };
     slot.chunk.len() < max
-}
-
-/// What of `0..len` lies between the ranges, which rise.
-fn between(ranges: impl Iterator<Item = Range<usize>>, len: usize) -> Vec<Range<usize>> {
-    let mut from = 0;
-    let mut rest: Vec<_> = ranges.map(|range| mem::replace(&mut from, range.end)..range.start).collect();
-    rest.push(from..len);
-    rest.retain(|range| !range.is_empty());
-    rest
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use model::{DateTime, EmailId, Flags, MailboxId, MailboxName, ModSeq, NumSet, SystemFlag, Uid, UidSet};
 use proptest::prelude::*;
 
-use super::chunk::{Row, Summary};
+use super::chunk::Summary;
+use super::columns::Row;
 use super::{Frame, Mailbox, State};
 use crate::record::Event;
 
@@ -43,7 +44,10 @@ fn check(mailbox: &Mailbox, rows: &[Row]) {
     assert!(mailbox.all_rows().map(|(_, row)| row).eq(rows.iter().copied()));
     let mut before = 0;
     for slot in &mailbox.slots {
-        assert!(slot.summary == Summary::of(&slot.chunk) && slot.summary.rows > 0 && slot.before == before);
+        let found = Summary::of(&slot.chunk);
+        assert!(slot.summary.modseq_last >= found.modseq_last);
+        assert_eq!(slot.summary, Summary { modseq_last: slot.summary.modseq_last, ..found });
+        assert!(slot.summary.rows > 0 && slot.before == before);
         before += slot.summary.rows;
     }
     let count = |flag| rows.iter().filter(|row| row.flags.has(flag)).count() as u32;
@@ -86,6 +90,7 @@ proptest! {
         let name = MailboxName::new("a").unwrap();
         assert!(state.apply(&frame(1), &Event::MailboxCreated { id, name, uidvalidity: 1, special_use: 0 }, ranges_max));
         let mut rows: Vec<Row> = Vec::new();
+        let mut gone: Vec<Row> = Vec::new();
         let mut views: Vec<(Arc<Mailbox>, Vec<Row>)> = Vec::new();
         for (number, change) in (2u64..).zip(&changes) {
             let (now, modseq) = (state.mailbox(id).unwrap().clone(), ModSeq(number));
@@ -115,7 +120,7 @@ proptest! {
                 }
                 Change::Expunge(by, rest) => {
                     let uids = picked(&rows, by, rest);
-                    rows.retain(|row| !uids.contains_uid(row.uid));
+                    gone.extend(rows.extract_if(.., |row| uids.contains_uid(row.uid)));
                     check_sets(&now, &now.all_rows().map(|(_, row)| row).collect::<Vec<_>>(), by, rest);
                     Event::Expunged { mailbox: id, uids }
                 }
@@ -127,6 +132,8 @@ proptest! {
             prop_assert!(state.apply(&frame(number), &event, ranges_max));
             check(state.mailbox(id).unwrap(), &rows);
         }
+        // What was expunged is remembered as it was, in the order of the expunges.
+        prop_assert!(state.mailbox(id).unwrap().expunged_since(0).map(|expunged| expunged.row).eq(gone));
         let now = state.mailbox(id).unwrap();
         for (older, old) in &views {
             check(older, old);

@@ -1,375 +1,294 @@
-//! Up to [`CHUNK_ROWS_MAX`] entries of one mailbox, as columns. A chunk that is shared never changes: who changes it
-//! gets a copy (`Arc::make_mut`), so a view costs nothing and two views compare by pointer.
+//! Up to [`CHUNK_ROWS_MAX`] entries of one mailbox: columns, which may be shared with other chunks, and what happened to their rows
+//! since. So a flag change or an expunge costs a few bytes for each row of a chunk, not a copy of its columns.
 //!
-//! Invariants: UIDs rise strictly; all columns have the same length; the bytes of a mapped chunk were verified when the
-//! checkpoint was opened.
+//! A chunk that is shared never changes: who changes it gets a copy (`Arc::make_mut`), so a view costs nothing.
+//!
+//! Invariants: the rows that are left rise; of columns in memory half are left at least, and one of [`ROWS_PER_SHARED_ROW`] in what was
+//! expunged.
 
 use std::ops::Range;
-use std::slice;
 use std::sync::Arc;
 
-use model::{DateTime, EmailId, Flags, ModSeq, SystemFlag, Uid, UidSet};
+use model::{Flags, ModSeq, SystemFlag, UidSet};
 use platform::Mapped;
 
-/// Entries in a chunk at most.
-pub(crate) const CHUNK_ROWS_MAX: usize = 1024;
+use super::columns::{CHUNK_ROWS_MAX, Columns, Row, bounds, lower_bound};
 
-/// One entry: a message's place in one mailbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
-    /// Its number in the mailbox.
-    pub uid: Uid,
-    /// Its flags; what the keyword bits mean is the mailbox's keyword table.
-    pub flags: Flags,
-    /// When it was last changed.
-    pub modseq: ModSeq,
-    /// INTERNALDATE (RFC 9051 §2.3.3).
-    pub internal_date: DateTime,
-    /// SAVEDATE (RFC 8514), seconds since 1970 UTC.
-    pub save_date: i64,
-    /// RFC822.SIZE, octets.
-    pub size: u32,
-    /// The message.
-    pub email_id: EmailId,
-}
+/// A chunk has one mark at most for so many rows of its columns, and never more than their numbers can name.
+const ROWS_PER_MARK: usize = 4;
+/// What was expunged shares columns in memory when it is one of so many rows at least.
+const ROWS_PER_SHARED_ROW: usize = 8;
 
-/// Bytes of one row on disk, all columns together.
-pub(crate) const ROW_BYTES: usize = 4 + 16 + 8 + 8 + 2 + 8 + 4 + 8;
+/// The numbers of the rows of a full chunk.
+static EVERY_ROW: [u16; CHUNK_ROWS_MAX] = {
+    let mut rows = [0; CHUNK_ROWS_MAX];
+    let mut row = 0;
+    while row < CHUNK_ROWS_MAX {
+        rows[row] = row as u16;
+        row += 1;
+    }
+    rows
+};
 
-/// The columns, in their order on disk: name and bytes a row.
-#[cfg(test)]
-pub(crate) const COLUMNS: [(&str, usize); 8] = [
-    ("flags", 16),
-    ("modseq", 8),
-    ("internal_date", 8),
-    ("save_date", 8),
-    ("email_id", 8),
-    ("uid", 4),
-    ("size", 4),
-    ("zone", 2),
-];
-
-/// The columns that a flag change leaves alone.
-#[derive(Clone, Debug, Default)]
-struct Fixed {
-    internal_date: Vec<i64>,
-    save_date: Vec<i64>,
-    email_id: Vec<u64>,
-    uid: Vec<u32>,
-    size: Vec<u32>,
-    zone: Vec<i16>,
-}
-
-#[derive(Clone, Debug)]
-struct Owned {
-    flags: Vec<u128>,
-    modseq: Vec<u64>,
-    fixed: Arc<Fixed>,
-}
-
-#[derive(Clone, Debug)]
-enum Columns {
-    Owned(Owned),
-    /// `rows * ROW_BYTES` bytes from `at` on, in the order of [`COLUMNS`].
-    Mapped {
-        bytes: Mapped,
-        at: usize,
-        rows: usize,
-    },
-}
-
-/// The columns of up to [`CHUNK_ROWS_MAX`] entries.
+/// Up to [`CHUNK_ROWS_MAX`] entries; a clone shares the columns.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk {
     columns: Columns,
+    /// The rows of the columns that are left, rising; `None`: all.
+    left: Option<Arc<Vec<u16>>>,
+    /// Flags that rows were given since the columns were made.
+    changed: Option<Arc<Changed>>,
 }
 
-/// A number as it stands on disk: `N` bytes, least significant first.
-trait Cell<const N: usize>: Copy {
-    fn read(bytes: [u8; N]) -> Self;
+/// Flags and modseqs instead of those in the columns.
+#[derive(Clone, Debug)]
+struct Changed {
+    /// For each row of the columns 0, or one more than the index of its mark.
+    numbers: Vec<u8>,
+    /// The same for all rows that one transaction gave the same flags.
+    marks: Vec<(Flags, ModSeq)>,
+    /// Of the chunk before the first change: what the columns cannot have.
+    before: Summary,
 }
 
-macro_rules! cells {
-    ($($type:ty: $bytes:literal),*) => {
-        $(impl Cell<$bytes> for $type {
-            fn read(bytes: [u8; $bytes]) -> Self {
-                <$type>::from_le_bytes(bytes)
-            }
-        })*
-    };
-}
-
-cells!(u128: 16, u64: 8, i64: 8, u32: 4, i16: 2);
-
-/// One column of a chunk, wherever it is.
-#[derive(Clone, Copy)]
-enum Column<'a, T, const N: usize> {
-    Owned(&'a [T]),
-    Mapped(&'a [[u8; N]]),
-}
-
-impl<T: Cell<N>, const N: usize> Column<'_, T, N> {
+impl Changed {
     #[inline]
-    fn get(self, index: usize) -> T {
-        match self {
-            Column::Owned(cells) => cells[index],
-            Column::Mapped(cells) => T::read(cells[index]),
-        }
-    }
-
-    /// Appends these rows to `out`.
-    fn copy(self, rows: &[Range<usize>], out: &mut Vec<T>) {
-        out.reserve(rows.iter().map(Range::len).sum());
-        for rows in rows {
-            match self {
-                Column::Owned(cells) => out.extend_from_slice(&cells[rows.clone()]),
-                Column::Mapped(cells) => out.extend(cells[rows.clone()].iter().map(|cell| T::read(*cell))),
-            }
-        }
-    }
-
-    /// All cells in their order, without a look at where the column is for each.
-    fn fold<R>(self, start: R, each: impl FnMut(R, T) -> R) -> R {
-        match self {
-            Column::Owned(cells) => cells.iter().copied().fold(start, each),
-            Column::Mapped(cells) => cells.iter().map(|cell| T::read(*cell)).fold(start, each),
-        }
-    }
-}
-
-/// One column. `$before` is the bytes a row of the columns before this one.
-macro_rules! column {
-    ($column:ident, $type:ty, $bytes:literal, $before:literal, |$owned:ident| $vec:expr) => {
-        fn $column(&self) -> Column<'_, $type, $bytes> {
-            match &self.columns {
-                Columns::Owned($owned) => Column::Owned(&$vec),
-                Columns::Mapped { bytes, at, rows } => {
-                    let from = at + $before * rows;
-                    let column = bytes.get(from..from + $bytes * rows);
-                    Column::Mapped(column.expect("checked when the chunk was mapped").as_chunks().0)
-                }
-            }
-        }
-    };
-}
-
-/// All columns of a chunk.
-struct Cells<'a> {
-    flags: Column<'a, u128, 16>,
-    modseq: Column<'a, u64, 8>,
-    internal_date: Column<'a, i64, 8>,
-    save_date: Column<'a, i64, 8>,
-    email_id: Column<'a, u64, 8>,
-    uid: Column<'a, u32, 4>,
-    size: Column<'a, u32, 4>,
-    zone: Column<'a, i16, 2>,
-}
-
-impl Cells<'_> {
-    #[inline]
-    fn row(&self, index: usize) -> Row {
-        Row {
-            uid: Uid::new(self.uid.get(index)).expect("no row has UID 0: they are checked when they enter"),
-            flags: Flags(self.flags.get(index)),
-            modseq: ModSeq(self.modseq.get(index)),
-            internal_date: DateTime {
-                unix_seconds: self.internal_date.get(index),
-                offset_minutes: self.zone.get(index).clamp(-1439, 1439),
-            },
-            save_date: self.save_date.get(index),
-            size: self.size.get(index),
-            email_id: EmailId(self.email_id.get(index)),
-        }
+    fn mark(&self, row: usize) -> Option<(Flags, ModSeq)> {
+        usize::from(self.numbers[row]).checked_sub(1).map(|mark| self.marks[mark])
     }
 }
 
 impl Chunk {
     pub(crate) fn new() -> Self {
-        let owned = Owned { flags: Vec::new(), modseq: Vec::new(), fixed: Arc::default() };
-        Chunk { columns: Columns::Owned(owned) }
+        Chunk { columns: Columns::new(), left: None, changed: None }
     }
 
     /// The chunk whose columns begin at `at` of a verified file; `None` when they would not lie inside it.
     pub(crate) fn mapped(bytes: Mapped, at: usize, rows: usize) -> Option<Self> {
-        let end = at.checked_add(rows.checked_mul(ROW_BYTES)?)?;
-        (end <= bytes.len() && rows <= CHUNK_ROWS_MAX).then_some(Chunk { columns: Columns::Mapped { bytes, at, rows } })
+        Columns::mapped(bytes, at, rows).map(|columns| Chunk { columns, left: None, changed: None })
     }
 
     pub(crate) fn len(&self) -> usize {
-        match &self.columns {
-            Columns::Owned(owned) => owned.flags.len(),
-            Columns::Mapped { rows, .. } => *rows,
-        }
+        self.left.as_ref().map_or_else(|| self.columns.len(), |left| left.len())
     }
 
-    column!(flags_column, u128, 16, 0, |o| o.flags);
-    column!(modseq_column, u64, 8, 16, |o| o.modseq);
-    column!(internal_date_column, i64, 8, 24, |o| o.fixed.internal_date);
-    column!(save_date_column, i64, 8, 32, |o| o.fixed.save_date);
-    column!(email_id_column, u64, 8, 40, |o| o.fixed.email_id);
-    column!(uid_column, u32, 4, 48, |o| o.fixed.uid);
-    column!(size_column, u32, 4, 52, |o| o.fixed.size);
-    column!(zone_column, i16, 2, 56, |o| o.fixed.zone);
-
-    pub(crate) fn uid(&self, index: usize) -> u32 {
-        self.uid_column().get(index)
+    /// Where a row is in the columns.
+    #[inline]
+    fn at(&self, row: usize) -> usize {
+        self.left.as_ref().map_or(row, |left| usize::from(left[row]))
     }
 
-    pub(crate) fn email_id(&self, index: usize) -> u64 {
-        self.email_id_column().get(index)
+    /// The flags and the modseq of a row of the columns, if they are not there.
+    #[inline]
+    fn mark(&self, at: usize) -> Option<(Flags, ModSeq)> {
+        self.changed.as_ref().and_then(|changed| changed.mark(at))
+    }
+
+    pub(crate) fn uid(&self, row: usize) -> u32 {
+        self.columns.uid().get(self.at(row))
+    }
+
+    pub(crate) fn email_id(&self, row: usize) -> u64 {
+        self.columns.email_id().get(self.at(row))
     }
 
     #[inline]
-    pub(crate) fn row(&self, index: usize) -> Row {
-        self.cells().row(index)
-    }
-
-    /// These rows.
-    pub(crate) fn rows(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = Row> {
-        let cells = self.cells();
-        rows.map(move |row| cells.row(row))
-    }
-
-    #[inline]
-    fn cells(&self) -> Cells<'_> {
-        Cells {
-            flags: self.flags_column(),
-            modseq: self.modseq_column(),
-            internal_date: self.internal_date_column(),
-            save_date: self.save_date_column(),
-            email_id: self.email_id_column(),
-            uid: self.uid_column(),
-            size: self.size_column(),
-            zone: self.zone_column(),
+    pub(crate) fn row(&self, row: usize) -> Row {
+        let at = self.at(row);
+        let row = self.columns.row(at);
+        match self.mark(at) {
+            Some((flags, modseq)) => Row { flags, modseq, ..row },
+            None => row,
         }
     }
 
-    /// The index of the first row at `from` or behind it whose UID is not below `uid`: quick when that is near.
-    pub(crate) fn lower_bound(&self, from: usize, uid: u32) -> usize {
-        match self.uid_column() {
-            Column::Owned(cells) => lower_bound(cells, from, |cell| *cell < uid),
-            Column::Mapped(cells) => lower_bound(cells, from, |cell| u32::read(*cell) < uid),
+    /// All rows.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
+        (0..self.len()).map(|row| self.row(row))
+    }
+
+    /// The index of the first of these rows whose UID is not below `uid`, or the end.
+    fn lower_bound(&self, rows: Range<usize>, uid: u32) -> usize {
+        let Some(left) = self.left.as_deref() else { return self.columns.lower_bound(rows, uid) };
+        let at = self.columns.lower_bound(0..self.columns.len(), uid);
+        rows.start + lower_bound(&left[rows], |row| usize::from(*row) < at)
+    }
+
+    /// The UIDs of these rows.
+    fn uids(&self, rows: impl Iterator<Item = usize>) -> impl Iterator<Item = u32> {
+        let (uids, left) = (self.columns.uid(), self.left.as_deref().map(Vec::as_slice));
+        rows.map(move |row| uids.get(left.map_or(row, |left| usize::from(left[row]))))
+    }
+
+    /// The size of a row, octets.
+    fn size(&self, row: usize) -> u32 {
+        self.columns.size().get(self.at(row))
+    }
+
+    /// Flags and modseq of these rows.
+    pub(crate) fn marks(&self, rows: Range<usize>) -> impl Iterator<Item = (Flags, ModSeq)> {
+        let (flags, modseqs) = (self.columns.flags(), self.columns.modseq());
+        let (left, changed) = (self.left.as_deref().map(Vec::as_slice), self.changed.as_deref());
+        rows.map(move |row| {
+            let at = left.map_or(row, |left| usize::from(left[row]));
+            let mark = changed.and_then(|changed| changed.mark(at));
+            mark.unwrap_or_else(|| (Flags(flags.get(at)), ModSeq(modseqs.get(at))))
+        })
+    }
+
+    /// The UIDs of the rows with \Deleted, rising.
+    pub(crate) fn deleted_uids(&self) -> impl Iterator<Item = u32> {
+        let is_deleted = |flags: Flags, _| flags.has(SystemFlag::Deleted);
+        self.uids(self.rows_that(|before| before.deleted > 0, is_deleted).into_iter().map(usize::from))
+    }
+
+    /// The rows that changed after `since`, rising.
+    pub(crate) fn changed_since(&self, since: ModSeq) -> impl Iterator<Item = usize> + use<> {
+        let rows = self.rows_that(|before| before.modseq_last > since.0, |_, modseq| modseq > since);
+        rows.into_iter().map(usize::from)
+    }
+
+    /// The rows that are wanted for their flags and modseq. The columns are read only when they can have one.
+    fn rows_that(&self, columns_can: impl Fn(&Summary) -> bool, is_wanted: impl Fn(Flags, ModSeq) -> bool) -> Vec<u16> {
+        let (flags, modseqs) = (self.columns.flags(), self.columns.modseq());
+        let in_columns = |at| is_wanted(Flags(flags.get(at)), ModSeq(modseqs.get(at)));
+        let left = self.left.as_deref().map(Vec::as_slice);
+        let at = |row: usize| left.map_or(row, |left| usize::from(left[row]));
+        let Some(changed) = &self.changed else { return picked(self.len(), |row| in_columns(at(row))) };
+        let mut wanted = [false; 1 + u8::MAX as usize];
+        for (wanted, (flags, modseq)) in wanted.iter_mut().skip(1).zip(&changed.marks) {
+            *wanted = is_wanted(*flags, *modseq);
         }
-    }
-
-    /// The UIDs of the rows that have one of these flags, rising.
-    pub(crate) fn uids_with(&self, flags: Flags) -> impl Iterator<Item = u32> {
-        let (column, uids) = (self.flags_column(), self.uid_column());
-        (0..self.len()).filter(move |row| Flags(column.get(*row)).intersects(flags)).map(move |row| uids.get(row))
-    }
-
-    /// UID, flags and modseq of these rows.
-    pub(crate) fn flags(&self, rows: Range<usize>) -> impl Iterator<Item = (u32, Flags, ModSeq)> {
-        let (uids, flags, modseqs) = (self.uid_column(), self.flags_column(), self.modseq_column());
-        rows.map(move |row| (uids.get(row), Flags(flags.get(row)), ModSeq(modseqs.get(row))))
-    }
-
-    /// Adds the UIDs of these rows to `uids`.
-    pub(crate) fn collect_uids(&self, rows: Range<usize>, uids: &mut UidSet) {
-        let column = self.uid_column();
-        let Some(last) = rows.end.checked_sub(1).filter(|last| rows.start <= *last) else { return };
-        if (column.get(last) - column.get(rows.start)) as usize == last - rows.start {
-            // None is missing in between: the usual case in a mailbox that only grows.
-            uids.insert_range(column.get(rows.start), column.get(last));
+        let number = |row| usize::from(changed.numbers[at(row)]);
+        if columns_can(&changed.before) {
+            picked(self.len(), |row| wanted[number(row)] || number(row) == 0 && in_columns(at(row)))
         } else {
-            uids.extend(rows.map(|row| column.get(row)));
+            picked(self.len(), |row| wanted[number(row)])
         }
     }
 
-    /// The rows that changed after `modseq`, rising.
-    pub(crate) fn changed_since(&self, modseq: u64) -> impl Iterator<Item = usize> {
-        let column = self.modseq_column();
-        (0..self.len()).filter(move |row| column.get(*row) > modseq)
+    /// Whether a row can be appended without a copy of those that are there.
+    pub(crate) fn is_own(&mut self) -> bool {
+        self.is_plain() && self.columns.is_own()
     }
 
-    fn owned_mut(&mut self) -> &mut Owned {
-        if let Columns::Mapped { rows, .. } = self.columns {
-            *self = self.with_rows(slice::from_ref(&(0..rows)));
-        }
-        match &mut self.columns {
-            Columns::Owned(owned) => owned,
-            Columns::Mapped { .. } => unreachable!("replaced by a copy above"),
+    /// Whether the columns say everything.
+    fn is_plain(&self) -> bool {
+        self.left.is_none() && self.changed.is_none()
+    }
+
+    /// The same rows, in columns of their own.
+    fn flattened(&self) -> Chunk {
+        let mut chunk = Chunk::new();
+        chunk.append(self);
+        chunk
+    }
+
+    fn flatten(&mut self) {
+        if !self.is_plain() {
+            *self = self.flattened();
         }
     }
 
     pub(crate) fn push(&mut self, row: &Row) {
-        let owned = self.owned_mut();
-        owned.flags.push(row.flags.0);
-        owned.modseq.push(row.modseq.0);
-        let fixed = Arc::make_mut(&mut owned.fixed);
-        fixed.internal_date.push(row.internal_date.unix_seconds);
-        fixed.save_date.push(row.save_date);
-        fixed.email_id.push(row.email_id.0);
-        fixed.uid.push(row.uid.get());
-        fixed.size.push(row.size);
-        fixed.zone.push(row.internal_date.offset_minutes);
+        self.flatten();
+        self.columns.push(row);
     }
 
     /// Appends all rows of another chunk.
     pub(crate) fn append(&mut self, from: &Chunk) {
-        self.extend(from, slice::from_ref(&(0..from.len())));
+        self.flatten();
+        let len = self.len();
+        self.columns.extend(&from.columns, from.left.as_ref().map(|left| left.as_slice()));
+        if from.changed.is_some() {
+            let marks = (0..from.len()).filter_map(|row| from.mark(from.at(row)).map(|mark| (row, mark)));
+            marks.for_each(|(row, (flags, modseq))| self.columns.set_mark(len + row, flags, modseq));
+        }
     }
 
-    fn extend(&mut self, from: &Chunk, rows: &[Range<usize>]) {
-        let owned = self.owned_mut();
-        from.flags_column().copy(rows, &mut owned.flags);
-        from.modseq_column().copy(rows, &mut owned.modseq);
-        let fixed = Arc::make_mut(&mut owned.fixed);
-        from.internal_date_column().copy(rows, &mut fixed.internal_date);
-        from.save_date_column().copy(rows, &mut fixed.save_date);
-        from.email_id_column().copy(rows, &mut fixed.email_id);
-        from.uid_column().copy(rows, &mut fixed.uid);
-        from.size_column().copy(rows, &mut fixed.size);
-        from.zone_column().copy(rows, &mut fixed.zone);
+    /// What is left without these rows, which rise; and only these.
+    pub(crate) fn split(&self, gone: impl Iterator<Item = Range<usize>>) -> (Chunk, Chunk) {
+        let (mut left, mut taken) = (Vec::with_capacity(self.len()), Vec::new());
+        let all = self.left.as_deref().map_or(EVERY_ROW.as_slice(), Vec::as_slice);
+        let put = |into: &mut Vec<u16>, rows: Range<usize>| into.extend_from_slice(&all[rows]);
+        let mut from = 0;
+        for gone in gone {
+            put(&mut left, from..gone.start);
+            from = gone.end;
+            put(&mut taken, gone);
+        }
+        put(&mut left, from..self.len());
+        let part = |rows| Chunk { left: Some(Arc::new(rows)), ..self.clone() };
+        let (mut left, taken) = (part(left), part(taken));
+        if left.len() * 2 < self.columns.rows_in_memory() {
+            left.flatten();
+        }
+        (left, taken)
     }
 
-    /// A chunk of these rows of this one.
-    pub(crate) fn with_rows(&self, rows: &[Range<usize>]) -> Chunk {
-        let mut chunk = Chunk::new();
-        chunk.extend(self, rows);
-        chunk
+    /// Whether this part of a chunk keeps columns in memory of which it has few rows.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.len() * ROWS_PER_SHARED_ROW < self.columns.rows_in_memory()
     }
 
     /// Gives rows these flags and this modseq, but for those that a later change gave a larger one. The summary follows.
-    pub(crate) fn set_flags(&mut self, rows: Range<usize>, flags: Flags, modseq: ModSeq, summary: &mut Summary) {
-        let owned = self.owned_mut();
-        let cells = owned.flags[rows.clone()].iter_mut().zip(&mut owned.modseq[rows]);
-        for (old, since) in cells.filter(|(_, since)| **since <= modseq.0) {
-            summary.reflag(Flags(*old), flags, modseq);
-            (*old, *since) = (flags.0, modseq.0);
+    pub(crate) fn set_flags(
+        &mut self,
+        rows: impl Iterator<Item = usize>,
+        flags: Flags,
+        modseq: ModSeq,
+        summary: &mut Summary,
+    ) {
+        let marks_max = (self.columns.len() / ROWS_PER_MARK).clamp(1, u8::MAX.into());
+        if self.changed.as_ref().is_some_and(|changed| changed.marks.len() >= marks_max) {
+            self.flatten();
+        }
+        let Chunk { columns, left, changed } = self;
+        let left = left.as_deref().map(Vec::as_slice);
+        let new = || Arc::new(Changed { numbers: vec![0; columns.len()], marks: Vec::new(), before: *summary });
+        let changed = Arc::make_mut(changed.get_or_insert_with(new));
+        changed.marks.push((flags, modseq));
+        let is_after_columns = changed.before.modseq_last <= modseq.0;
+        let (flags_before, modseqs_before) = (columns.flags(), columns.modseq());
+        for row in rows {
+            let at = left.map_or(row, |left| usize::from(left[row]));
+            let mark = changed.mark(at);
+            let is_after = match mark {
+                Some((_, since)) => since <= modseq,
+                None => is_after_columns || modseqs_before.get(at) <= modseq.0,
+            };
+            if is_after {
+                let old = mark.map_or_else(|| Flags(flags_before.get(at)), |(flags, _)| flags);
+                summary.reflag(old, flags, modseq);
+                changed.numbers[at] = changed.marks.len() as u8;
+            }
         }
     }
 
     /// Writes the columns as they are on disk.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        match &self.columns {
-            Columns::Mapped { bytes, at, rows } => {
-                let columns = bytes.get(*at..at + rows * ROW_BYTES);
-                out.extend_from_slice(columns.expect("checked when the chunk was mapped"));
-            }
-            Columns::Owned(owned) => {
-                let fixed = &owned.fixed;
-                out.extend(owned.flags.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(owned.modseq.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.internal_date.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.save_date.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.email_id.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.uid.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.size.iter().flat_map(|v| v.to_le_bytes()));
-                out.extend(fixed.zone.iter().flat_map(|v| v.to_le_bytes()));
-            }
-        }
+        if self.is_plain() { self.columns.write(out) } else { self.flattened().columns.write(out) }
     }
 }
 
-/// The index of the first cell at `from` or behind it that is not `below`; those that are come before those that are not.
-fn lower_bound<T>(cells: &[T], from: usize, below: impl Fn(&T) -> bool) -> usize {
-    /// So many are looked at without a branch between them.
-    const NEAR: usize = 16;
-    let rest = cells.get(from..).unwrap_or_default();
-    let (near, far) = rest.split_at(rest.len().min(NEAR));
-    let count = near.iter().filter(|cell| below(cell)).count();
-    from + if count < NEAR { count } else { count + far.partition_point(below) }
+impl FromIterator<Row> for Chunk {
+    fn from_iter<I: IntoIterator<Item = Row>>(rows: I) -> Self {
+        let mut chunk = Chunk::new();
+        rows.into_iter().for_each(|row| chunk.push(&row));
+        chunk
+    }
+}
+
+/// Those of `count` rows that are wanted. Without a branch for each, since which are cannot be foreseen.
+fn picked(count: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<u16> {
+    let mut rows = vec![0; count];
+    let mut found = 0;
+    for row in 0..count {
+        rows[found] = row as u16;
+        found += usize::from(is_wanted(row));
+    }
+    rows.truncate(found);
+    rows
 }
 
 /// What is known of a chunk without touching its columns.
@@ -381,27 +300,37 @@ pub(crate) struct Summary {
     pub(crate) unseen: u32,
     pub(crate) deleted: u32,
     pub(crate) octets: u64,
-    /// The largest of the rows' modseqs.
+    /// No row has a larger modseq; after an expunge none may have this one.
     pub(crate) modseq_last: u64,
 }
 
 impl Summary {
+    #[cfg(test)]
     pub(crate) fn of(chunk: &Chunk) -> Self {
-        let rows = chunk.len();
-        let uid = |row: Option<usize>| row.map_or(0, |row| chunk.uid(row));
-        let (unseen, deleted) = chunk.flags_column().fold((0, 0), |(unseen, deleted), flags| {
-            let has = |flag| u32::from(Flags(flags).has(flag));
-            (unseen + 1 - has(SystemFlag::Seen), deleted + has(SystemFlag::Deleted))
-        });
-        Summary {
-            rows: rows as u32,
-            uid_first: uid((rows > 0).then_some(0)),
-            uid_last: uid(rows.checked_sub(1)),
-            unseen,
-            deleted,
-            octets: chunk.size_column().fold(0, |sum, size| sum + u64::from(size)),
-            modseq_last: chunk.modseq_column().fold(0, u64::max),
+        let mut summary = Summary::default();
+        chunk.rows().for_each(|row| summary.add(&row));
+        summary
+    }
+
+    /// What is left when the rows of `gone` are taken away and those of `left`, one at least, remain.
+    pub(crate) fn without(mut self, gone: &Chunk, left: &Chunk) -> Self {
+        for (row, (flags, _)) in gone.marks(0..gone.len()).enumerate() {
+            self.unseen = self.unseen.saturating_sub(u32::from(!flags.has(SystemFlag::Seen)));
+            self.deleted = self.deleted.saturating_sub(u32::from(flags.has(SystemFlag::Deleted)));
+            self.octets = self.octets.saturating_sub(u64::from(gone.size(row)));
         }
+        let (first, last) = (left.uid(0), left.uid(left.len() - 1));
+        Summary { rows: left.len() as u32, uid_first: first, uid_last: last, ..self }
+    }
+
+    /// The rows of a chunk behind those of this one.
+    pub(crate) fn join(&mut self, next: &Summary) {
+        self.rows += next.rows;
+        self.uid_last = next.uid_last;
+        self.unseen += next.unseen;
+        self.deleted += next.deleted;
+        self.octets += next.octets;
+        self.modseq_last = self.modseq_last.max(next.modseq_last);
     }
 
     pub(crate) fn add(&mut self, row: &Row) {
@@ -433,4 +362,39 @@ pub(crate) struct Slot {
     /// Entries of the mailbox before this chunk.
     pub(crate) before: u32,
     pub(crate) chunk: Arc<Chunk>,
+}
+
+impl Slot {
+    /// The UID of a row. Reads the chunk only when some between its first UID and its last are missing.
+    pub(crate) fn uid(&self, row: usize) -> u32 {
+        let Summary { rows, uid_first, uid_last, .. } = self.summary;
+        if uid_last - uid_first == rows - 1 { uid_first + row as u32 } else { self.chunk.uid(row) }
+    }
+
+    /// The index of the first row at `from` or behind it whose UID is not below `uid`, which is not above the last one.
+    pub(crate) fn lower_bound(&self, from: usize, uid: u32) -> usize {
+        let Summary { rows, uid_first, uid_last, .. } = self.summary;
+        let among = bounds(rows as usize, uid_first, uid_last, uid);
+        let start = among.start.max(from);
+        if start >= among.end { start } else { self.chunk.lower_bound(start..among.end, uid) }
+    }
+
+    /// UID, flags and modseq of these rows.
+    pub(crate) fn flags(&self, rows: Range<usize>) -> impl Iterator<Item = (u32, Flags, ModSeq)> {
+        let uids = rows.clone().map(|row| self.uid(row));
+        uids.zip(self.chunk.marks(rows)).map(|(uid, (flags, modseq))| (uid, flags, modseq))
+    }
+
+    /// Adds the UIDs of these rows to `uids`.
+    pub(crate) fn collect_uids(&self, rows: Range<usize>, uids: &mut UidSet) {
+        if rows.is_empty() {
+            return;
+        }
+        let (first, last) = (self.uid(rows.start), self.uid(rows.end - 1));
+        if (last - first) as usize == rows.len() - 1 {
+            uids.insert_range(first, last);
+        } else {
+            uids.extend(self.chunk.uids(rows));
+        }
+    }
 }

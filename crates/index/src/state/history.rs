@@ -6,20 +6,63 @@ use std::sync::Arc;
 
 use model::{ModSeq, UidSet};
 
-use super::chunk::Row;
+use super::chunk::Chunk;
+use super::columns::Row;
 
 /// Batches that share one allocation, so that adding one copies little.
 const BATCHES_PER_BLOCK: usize = 128;
 
 /// The entries that one transaction expunged from a mailbox.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Batch {
     pub(crate) modseq: ModSeq,
     /// Seconds since 1970 UTC.
     pub(crate) time: i64,
     pub(crate) uids: UidSet,
+    /// What can be brought back, rising by UID; no part is empty.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// Rows that can be brought back.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// A few of a chunk, copied: sharing its columns would keep all of them in memory.
+    Few(Vec<Row>),
+    /// Many of a chunk.
+    Many(Chunk),
+}
+
+impl Part {
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        let (few, many) = match self {
+            Part::Few(rows) => (Some(rows), None),
+            Part::Many(chunk) => (None, Some(chunk)),
+        };
+        few.into_iter().flatten().copied().chain(many.into_iter().flat_map(Chunk::rows))
+    }
+}
+
+impl Batch {
     /// The rows that can be brought back, rising by UID.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
+        self.parts.iter().flat_map(Part::rows)
+    }
+
+    /// Adds rows that can be brought back, behind those that are there.
+    pub(crate) fn add(&mut self, rows: Chunk) {
+        match self.parts.last_mut() {
+            _ if !rows.is_sparse() => self.parts.push(Part::Many(rows)),
+            Some(Part::Few(few)) => few.extend(rows.rows()),
+            _ => self.parts.push(Part::Few(rows.rows().collect())),
+        }
+    }
+
+    /// The same without the rows of `uids`; `None` when it has none of them.
+    fn without_rows(&self, uids: &UidSet) -> Option<Batch> {
+        let (taken, kept): (Vec<Row>, Vec<Row>) = self.rows().partition(|row| uids.contains_uid(row.uid));
+        let parts = if kept.is_empty() { Vec::new() } else { vec![Part::Few(kept)] };
+        (!taken.is_empty()).then(|| Batch { uids: self.uids.clone(), parts, ..*self })
+    }
 }
 
 /// The expunged entries of one mailbox. Cheap to clone.
@@ -54,7 +97,7 @@ impl History {
     /// ones does not matter to anybody, since below the floor every absent UID is reported.
     fn forget(&mut self, ranges_max: usize) {
         while self.ranges > ranges_max && self.blocks.len() > 1 {
-            let Some(block) = self.blocks.first().filter(|block| block.iter().all(|batch| batch.rows.is_empty()))
+            let Some(block) = self.blocks.first().filter(|block| block.iter().all(|batch| batch.parts.is_empty()))
             else {
                 return;
             };
@@ -69,19 +112,16 @@ impl History {
         if since < self.floor {
             return None;
         }
-        let mut uids: Vec<(u32, u32)> = Vec::new();
-        for block in self.blocks.iter().rev() {
-            if block.last().is_none_or(|batch| batch.modseq <= since) {
-                break;
-            }
-            for batch in block.iter().filter(|batch| batch.modseq > since) {
-                uids.extend_from_slice(batch.uids.ranges());
-            }
+        let blocks = self.blocks.iter().skip_while(|block| block.last().is_none_or(|batch| batch.modseq <= since));
+        let batches: Vec<_> = blocks.flat_map(|block| block.iter()).filter(|batch| batch.modseq > since).collect();
+        if let [only] = batches.as_slice() {
+            return Some(only.uids.clone());
         }
         // Sorted first: adding to a set in rising order costs constant time a range.
-        uids.sort_unstable();
+        let mut ranges: Vec<(u32, u32)> = batches.iter().flat_map(|batch| batch.uids.ranges()).copied().collect();
+        ranges.sort_unstable();
         let mut set = UidSet::new();
-        for (first, last) in uids {
+        for (first, last) in ranges {
             set.insert_range(first, last);
         }
         Some(set)
@@ -103,20 +143,14 @@ impl History {
     /// Lets go of the rows that were expunged before `time`.
     pub(crate) fn prune(&mut self, time: i64) {
         self.edit(|batch| {
-            let old = batch.time < time && !batch.rows.is_empty();
-            old.then(|| Batch { rows: Vec::new(), ..batch.clone() })
+            let old = batch.time < time && !batch.parts.is_empty();
+            old.then(|| Batch { parts: Vec::new(), ..batch.clone() })
         });
     }
 
     /// Lets go of the rows of `uids`: they have been brought back.
     pub(crate) fn restored(&mut self, uids: &UidSet) {
-        self.edit(|batch| {
-            let taken = batch.rows.iter().any(|row| uids.contains_uid(row.uid));
-            taken.then(|| {
-                let rows = batch.rows.iter().filter(|row| !uids.contains_uid(row.uid)).copied().collect();
-                Batch { rows, ..batch.clone() }
-            })
-        });
+        self.edit(|batch| batch.without_rows(uids));
     }
 
     /// Takes over what a checkpoint says.
@@ -138,7 +172,7 @@ mod tests {
         let mut history = History::default();
         for n in 1..=1000u32 {
             let uids = UidSet::range(n * 2, n * 2);
-            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, rows: Vec::new() }, 300);
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, parts: Vec::new() }, 300);
         }
         assert!(history.batches().count() <= 300);
         assert!(history.floor > ModSeq(0));
@@ -161,7 +195,7 @@ mod tests {
                 })
                 .collect();
             let modseq = ModSeq(u64::from(uid));
-            history.push(Batch { modseq, time: 0, uids, rows: Vec::new() }, max);
+            history.push(Batch { modseq, time: 0, uids, parts: Vec::new() }, max);
         };
         for _ in 0..max / EACH {
             expunge(&mut history, EACH);
@@ -189,12 +223,12 @@ mod tests {
                 email_id: model::EmailId(n.into()),
             };
             let uids = UidSet::range(n * 2, n * 2);
-            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, rows: vec![row] }, 300);
+            history.push(Batch { modseq: ModSeq(n.into()), time: 0, uids, parts: vec![Part::Few(vec![row])] }, 300);
         }
         assert_eq!(history.ranges, 1000);
         // Past its time it is, with the next expunge.
         history.prune(1);
-        history.push(Batch { modseq: ModSeq(1001), time: 1, uids: UidSet::range(3000, 3000), rows: Vec::new() }, 300);
+        history.push(Batch { modseq: ModSeq(1001), time: 1, uids: UidSet::range(3000, 3000), parts: Vec::new() }, 300);
         assert!(history.ranges <= 300);
     }
 }

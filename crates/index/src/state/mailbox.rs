@@ -12,7 +12,8 @@ use model::{
     UidValidity,
 };
 
-use super::chunk::{Chunk, Row, Slot};
+use super::chunk::{Chunk, Slot};
+use super::columns::Row;
 use super::history::History;
 
 /// A mailbox at one moment: a view when somebody keeps it.
@@ -144,7 +145,7 @@ impl Mailbox {
     /// Where `uid` is or would be: the slot's number, and the row's index in it.
     pub(crate) fn find(&self, uid: u32) -> (usize, usize) {
         let slot = self.slots.partition_point(|slot| slot.summary.uid_last < uid);
-        (slot, self.slots.get(slot).map_or(0, |slot| slot.chunk.lower_bound(0, uid)))
+        (slot, self.slots.get(slot).map_or(0, |slot| slot.lower_bound(0, uid)))
     }
 
     /// The entry with this sequence number (from 1).
@@ -156,21 +157,21 @@ impl Mailbox {
     /// The UID of a sequence number (from 1).
     pub fn uid_of(&self, seq: u32) -> Option<Uid> {
         let (slot, index) = self.slot_at(seq.checked_sub(1)?)?;
-        Uid::new(slot.chunk.uid(index))
+        Uid::new(slot.uid(index))
     }
 
     /// The entry with this UID, and its sequence number.
     pub fn row_of(&self, uid: Uid) -> Option<(SeqNum, Row)> {
         let (slot, index) = self.find(uid.get());
         let slot = self.slots.get(slot)?;
-        (slot.chunk.uid(index) == uid.get()).then(|| (seq_num(slot.before + index as u32), slot.chunk.row(index)))
+        (slot.uid(index) == uid.get()).then(|| (seq_num(slot.before + index as u32), slot.chunk.row(index)))
     }
 
     /// The sequence number of a UID.
     pub fn seq_of(&self, uid: Uid) -> Option<SeqNum> {
         let (slot, index) = self.find(uid.get());
         let slot = self.slots.get(slot)?;
-        (slot.chunk.uid(index) == uid.get()).then(|| seq_num(slot.before + index as u32))
+        (slot.uid(index) == uid.get()).then(|| seq_num(slot.before + index as u32))
     }
 
     /// Entries with a UID below `uid`: the position (from 0) of `uid`, if it is there.
@@ -206,16 +207,19 @@ impl Mailbox {
                     row = 0;
                 }
                 let (slot, number) = (self.slots.get(at)?, at);
-                let from = slot.chunk.lower_bound(row, first);
-                let to = if last > slot.summary.uid_last {
+                let from = slot.lower_bound(row, first);
+                let to = if last >= slot.summary.uid_last {
+                    if last == slot.summary.uid_last {
+                        wanted = ranges.next();
+                    }
                     (at, row) = (at + 1, 0);
                     slot.chunk.len()
                 } else {
                     wanted = ranges.next();
                     // Most often none is missing in the range.
                     let whole = from + (last - first) as usize;
-                    let is_whole = whole < slot.chunk.len() && slot.chunk.uid(whole) == last;
-                    row = if is_whole { whole + 1 } else { slot.chunk.lower_bound(from, last.saturating_add(1)) };
+                    let is_whole = whole < slot.chunk.len() && slot.uid(whole) == last;
+                    row = if is_whole { whole + 1 } else { slot.lower_bound(from, last + 1) };
                     row
                 };
                 if from < to {
@@ -226,11 +230,19 @@ impl Mailbox {
     }
 
     /// Like [`Mailbox::runs`], for sequence numbers; those beyond the last entry are left out.
-    fn seq_runs<'a>(&'a self, seqs: &'a NumSet) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
-        seqs.ranges().iter().flat_map(move |&(first, last)| {
-            let (start, end) = (first - 1, last.min(self.exists));
-            let slots = self.slots.partition_point(|slot| slot.before <= start).saturating_sub(1)..;
-            let slots = slots.map_while(move |number| self.slots.get(number).map(|slot| (number, slot)));
+    fn seq_runs<'a>(
+        &'a self,
+        seqs: impl Iterator<Item = (u32, u32)> + 'a,
+    ) -> impl Iterator<Item = (usize, Range<usize>)> + 'a {
+        let mut at = 0;
+        seqs.flat_map(move |(first, last)| {
+            let (start, end) = (first.saturating_sub(1), last.min(self.exists));
+            // Most often where the range before was.
+            let is_there = |slot: &Slot| (slot.before..slot.before + slot.summary.rows).contains(&start);
+            if !self.slots.get(at).is_some_and(is_there) {
+                at = self.slots.partition_point(|slot| slot.before <= start).saturating_sub(1);
+            }
+            let slots = (at..).map_while(move |number| self.slots.get(number).map(|slot| (number, slot)));
             slots.take_while(move |(_, slot)| slot.before < end).map(move |(number, slot)| {
                 let row = |position: u32| position.saturating_sub(slot.before).min(slot.summary.rows) as usize;
                 (number, row(start)..row(end))
@@ -238,10 +250,23 @@ impl Mailbox {
         })
     }
 
+    /// Sequence number, UID, flags and modseq of the entries at these ranges of sequence numbers. Reads nothing else of them.
+    pub fn flags_at<'a>(
+        &'a self,
+        seqs: impl Iterator<Item = (u32, u32)> + 'a,
+    ) -> impl Iterator<Item = (SeqNum, Uid, Flags, ModSeq)> + 'a {
+        self.seq_runs(seqs).flat_map(|(slot, rows)| {
+            let slot = &self.slots[slot];
+            let seqs = (slot.before + rows.start as u32..).map(seq_num);
+            let found = seqs.zip(slot.flags(rows));
+            found.filter_map(|(seq, (uid, flags, modseq))| Some((seq, Uid::new(uid)?, flags, modseq)))
+        })
+    }
+
     fn uids_at(&self, runs: impl Iterator<Item = (usize, Range<usize>)>) -> UidSet {
         let mut uids = UidSet::new();
         for (slot, rows) in runs {
-            self.slots[slot].chunk.collect_uids(rows, &mut uids);
+            self.slots[slot].collect_uids(rows, &mut uids);
         }
         uids
     }
@@ -254,24 +279,20 @@ impl Mailbox {
         })
     }
 
-    /// UID, flags and modseq of the entries of `uids`, rising.
-    pub(crate) fn flags_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (u32, Flags, ModSeq)> + 'a {
-        self.runs(uids).flat_map(|(slot, rows)| self.slots[slot].chunk.flags(rows))
+    /// UID and flags of the entries of `uids`, rising.
+    pub(crate) fn flags_of<'a>(&'a self, uids: &'a UidSet) -> impl Iterator<Item = (u32, Flags)> + 'a {
+        self.runs(uids).flat_map(|(slot, rows)| self.slots[slot].flags(rows).map(|(uid, flags, _)| (uid, flags)))
     }
 
     /// The UIDs of a set of sequence numbers; numbers beyond the last entry are left out.
     pub fn uids_of(&self, seqs: &NumSet) -> UidSet {
-        self.uids_at(self.seq_runs(seqs))
+        self.uids_at(self.seq_runs(seqs.ranges().iter().copied()))
     }
 
     /// The sequence numbers of those UIDs that exist here.
     pub fn seqs_of(&self, uids: &UidSet) -> NumSet {
-        self.seqs_at(self.runs(uids))
-    }
-
-    fn seqs_at(&self, runs: impl Iterator<Item = (usize, Range<usize>)>) -> NumSet {
         let mut seqs = NumSet::new();
-        for (slot, rows) in runs {
+        for (slot, rows) in self.runs(uids) {
             let before = self.slots[slot].before;
             seqs.insert_range(before + rows.start as u32 + 1, before + rows.end as u32);
         }
@@ -280,8 +301,13 @@ impl Mailbox {
 
     /// The UIDs of `uids` that exist here, and their sequence numbers.
     pub(crate) fn existing_with_seqs(&self, uids: &UidSet) -> (UidSet, NumSet) {
-        let runs: Vec<_> = self.runs(uids).collect();
-        (self.uids_at(runs.iter().cloned()), self.seqs_at(runs.iter().cloned()))
+        let (mut existing, mut seqs) = (UidSet::new(), NumSet::new());
+        for (slot, rows) in self.runs(uids) {
+            let slot = &self.slots[slot];
+            seqs.insert_range(slot.before + rows.start as u32 + 1, slot.before + rows.end as u32);
+            slot.collect_uids(rows, &mut existing);
+        }
+        (existing, seqs)
     }
 
     /// The UIDs of `uids` that exist here.
@@ -297,14 +323,14 @@ impl Mailbox {
     /// The UIDs of the entries with \Deleted. Chunks without one are not read.
     pub fn deleted_uids(&self) -> UidSet {
         let slots = self.slots.iter().filter(|slot| slot.summary.deleted > 0);
-        slots.flat_map(|slot| slot.chunk.uids_with(Flags::system(SystemFlag::Deleted))).collect()
+        slots.flat_map(|slot| slot.chunk.deleted_uids()).collect()
     }
 
     /// The entries whose modseq is greater than `since` (RFC 7162 §3.1.4.1 CHANGEDSINCE), rising by UID. Chunks without
     /// such an entry are not read.
     pub fn changed_since(&self, since: ModSeq) -> impl Iterator<Item = (SeqNum, Row)> + '_ {
         self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0).flat_map(move |slot| {
-            let changed = slot.chunk.changed_since(since.0);
+            let changed = slot.chunk.changed_since(since);
             changed.map(|row| (seq_num(slot.before + row as u32), slot.chunk.row(row)))
         })
     }
@@ -312,7 +338,7 @@ impl Mailbox {
     /// The UIDs of [`Mailbox::changed_since`].
     pub(crate) fn uids_changed_since(&self, since: ModSeq) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().filter(move |slot| slot.summary.modseq_last > since.0);
-        slots.flat_map(move |slot| slot.chunk.changed_since(since.0).map(|row| slot.chunk.uid(row)))
+        slots.flat_map(move |slot| slot.chunk.changed_since(since).map(|row| slot.uid(row)))
     }
 
     /// The UIDs expunged after `since`: the answer to VANISHED (EARLIER). When that is no longer known exactly, every UID
@@ -328,7 +354,7 @@ impl Mailbox {
     /// order of their expunging.
     pub fn expunged_since(&self, since: i64) -> impl Iterator<Item = ExpungedRow> + '_ {
         let batches = self.history.batches().filter(move |batch| batch.time >= since);
-        batches.flat_map(|batch| batch.rows.iter().map(|row| ExpungedRow { row: *row, expunged_at: batch.time }))
+        batches.flat_map(|batch| batch.rows().map(|row| ExpungedRow { row, expunged_at: batch.time }))
     }
 
     pub(crate) fn chunks(&self) -> impl Iterator<Item = &Chunk> {

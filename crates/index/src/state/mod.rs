@@ -8,6 +8,7 @@ mod change;
 #[cfg(test)]
 mod change_tests;
 mod chunk;
+mod columns;
 mod diff;
 mod history;
 mod mailbox;
@@ -18,12 +19,13 @@ use std::sync::Arc;
 use model::{MailboxId, MailboxName, ModSeq};
 
 pub(crate) use apply::{Frame, chain};
-pub(crate) use chunk::{CHUNK_ROWS_MAX, Chunk, Slot, Summary};
+pub(crate) use chunk::{Chunk, Slot, Summary};
+pub(crate) use columns::CHUNK_ROWS_MAX;
 #[cfg(test)]
-pub(crate) use chunk::{COLUMNS, ROW_BYTES};
-pub(crate) use history::{Batch, History};
+pub(crate) use columns::{COLUMNS, ROW_BYTES};
+pub(crate) use history::{Batch, History, Part};
 
-pub use chunk::Row;
+pub use columns::Row;
 pub use diff::Changes;
 pub use mailbox::{ExpungedRow, Mailbox, Rows};
 

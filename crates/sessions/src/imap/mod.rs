@@ -3,6 +3,7 @@
 mod capability;
 mod cmd;
 mod compress;
+mod context;
 mod machine;
 mod pattern;
 mod reply;

@@ -7,6 +7,7 @@ use model::{AccountName, MailboxId, NumSet, Uid, UidSet};
 use store::{Account, ListenerGuard, View};
 
 use super::Context;
+use super::context::Context as SearchContext;
 use super::reply::{Done, Stop};
 use super::updates::Silent;
 use super::write::FlagsLine;
@@ -67,6 +68,8 @@ pub(crate) struct Selected {
     pub read_only: bool,
     /// `$`: the saved result of a SEARCH, as UIDs, so that expunges need no bookkeeping (RFC 5182 §2.1, RFC 9051 §6.4.4.1).
     pub saved: UidSet,
+    /// Searches whose results the client follows (RFC 5267 §4.3).
+    pub contexts: Vec<SearchContext>,
     /// What a STORE wants said, or not said, about its own changes.
     pub own: OwnChanges,
     /// The client has been told that the mailbox is gone.
@@ -165,6 +168,7 @@ impl Selected {
             view,
             read_only,
             saved: UidSet::new(),
+            contexts: Vec::new(),
             own: OwnChanges::default(),
             told_gone: false,
             listener: None,

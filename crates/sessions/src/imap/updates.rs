@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 
 use imap_proto::encode::number;
-use model::{Flags, NumSet, UidSet};
+use model::{Flags, NumSet, SeqNum, UidSet};
 use store::{Changes, FlagNames, StoreMode, View};
 
+use super::context::ContextRun;
 use super::state::{Selected, Session};
 use super::write::{self, FlagsLine};
 use crate::Output;
@@ -39,6 +40,16 @@ pub(crate) struct Updates {
     middle: Option<Middle>,
     /// Flags still to come, sequence numbers of the new view.
     flags: Flagged,
+    /// What there is to say of search results that the client follows.
+    contexts: Option<Box<Followed>>,
+}
+
+/// What changes in the contexts of the session.
+struct Followed {
+    /// What they lose to expunges, in the numbers of before: it must come first (RFC 5267 §4.3.4).
+    lost: Vec<u8>,
+    /// What they gain and lose by the rest: it comes behind the EXISTS that makes the numbers valid (RFC 5267 §4.3.3).
+    changed: ContextRun,
 }
 
 #[derive(Default)]
@@ -69,6 +80,7 @@ impl Updates {
         let qresync = session.enabled.qresync;
         let selected = session.selected.as_mut()?;
         let own = std::mem::take(&mut selected.own);
+        let before = (!selected.contexts.is_empty()).then(|| selected.view.clone());
         let changes = if selected.view.has_news() { selected.view.advance(expunges) } else { Changes::default() };
         let modseq_known = own.silent.as_ref().is_some_and(|silent| silent.modseq_known);
         let silent = own.silent.map(|silent| as_expected(selected, silent)).unwrap_or_default();
@@ -77,6 +89,7 @@ impl Updates {
         if changes.is_empty() && flagged.is_empty() && !gone {
             return None;
         }
+        let contexts = before.map(|before| Box::new(followed(selected, &before, &changes)));
         let seqs = selected.view.seqs_of(&flagged);
         let (expunged, vanished) =
             if qresync { (NumSet::new(), changes.expunged_uids) } else { (changes.expunged_seqs, NumSet::new()) };
@@ -85,13 +98,16 @@ impl Updates {
             vanished: vanished.ranges().to_vec(),
             middle: Some(Middle { exists: changes.added > 0, keywords: changes.keywords_changed, gone }),
             flags: Flagged { seqs: seqs.ranges().iter().copied().collect(), silent, modseq_known, uid: own.uid },
+            contexts,
         })
     }
 
     /// Writes until the output is full; true when all is said.
     pub fn pull(&mut self, session: &mut Session, out: &mut Output) -> bool {
         while !out.is_full() {
-            if let Some(seq) = pop_last(&mut self.expunged) {
+            if let Some(followed) = self.contexts.as_mut().filter(|followed| !followed.lost.is_empty()) {
+                out.push(&std::mem::take(&mut followed.lost));
+            } else if let Some(seq) = pop_last(&mut self.expunged) {
                 out.push(b"* ");
                 number(out.bytes_mut(), u64::from(seq));
                 out.push(b" EXPUNGE\r\n");
@@ -100,12 +116,25 @@ impl Updates {
                 vanished_line(out, &self.vanished.split_off(from), false);
             } else if let Some(middle) = self.middle.take() {
                 middle.write(session, out);
+            } else if !self.flags.pull(session, out) {
+                return false;
             } else {
-                return self.flags.pull(session, out);
+                return self.contexts.as_mut().is_none_or(|followed| followed.changed.pull(session, out));
             }
         }
         false
     }
+}
+
+/// Takes expunged entries out of the contexts, and begins to look at what was added or changed.
+fn followed(selected: &mut Selected, before: &View, changes: &Changes) -> Followed {
+    let mut lost = Vec::new();
+    for context in &mut selected.contexts {
+        context.expunge(before, &changes.expunged_uids, &mut lost);
+    }
+    let first_added = selected.view.exists().saturating_sub(changes.added).saturating_add(1);
+    let added: UidSet = selected.view.rows(first_added..=u32::MAX).map(|entry| entry.uid).collect();
+    Followed { lost, changed: ContextRun::new(changes.flags_changed.union(&added)) }
 }
 
 impl Middle {
@@ -133,21 +162,24 @@ impl Flagged {
         let unsolicited = session.unsolicited_flags();
         let whole = FlagsLine { uid: unsolicited.uid || self.uid, ..unsolicited };
         let modseq_only = FlagsLine { flags: false, ..whole };
-        while let Some(range) = self.seqs.front_mut() {
-            for entry in selected.view.rows(range.0..=range.1) {
-                if out.is_full() {
-                    range.0 = entry.seq.get();
-                    return false;
-                }
-                if !self.silent.contains_uid(entry.uid) {
-                    whole.write(out.bytes_mut(), &entry, selected.view.keywords());
-                } else if session.enabled.condstore && !self.modseq_known {
-                    modseq_only.write(out.bytes_mut(), &entry, selected.view.keywords());
-                }
+        let mut rest = None;
+        for entry in selected.view.flags(self.seqs.iter().copied()) {
+            if out.is_full() {
+                rest = Some(entry.seq);
+                break;
             }
-            self.seqs.pop_front();
+            if !self.silent.contains_uid(entry.uid) {
+                whole.write(out.bytes_mut(), &entry, selected.view.keywords());
+            } else if session.enabled.condstore && !self.modseq_known {
+                modseq_only.write(out.bytes_mut(), &entry, selected.view.keywords());
+            }
         }
-        true
+        match rest {
+            Some(seq) => begin_at(&mut self.seqs, seq),
+            // It may be asked again, while what comes behind it has no room.
+            None => self.seqs.clear(),
+        }
+        rest.is_none()
     }
 }
 
@@ -159,6 +191,15 @@ pub(crate) fn vanished_line(out: &mut Output, ranges: &[(u32, u32)], earlier: bo
     }
     out.push_str(if earlier { "* VANISHED (EARLIER) " } else { "* VANISHED " });
     out.push_fmt(format_args!("{uids}\r\n"));
+}
+
+/// Takes what is below `seq` out of rising ranges.
+pub(crate) fn begin_at(ranges: &mut VecDeque<(u32, u32)>, seq: SeqNum) {
+    let done = ranges.partition_point(|range| range.1 < seq.get());
+    ranges.drain(..done);
+    if let Some(first) = ranges.front_mut() {
+        first.0 = first.0.max(seq.get());
+    }
 }
 
 /// Takes the last number out of rising ranges.
@@ -178,18 +219,20 @@ fn as_expected(selected: &Selected, silent: Silent) -> UidSet {
     let mask = silent.names.system.iter().fold(Flags::NONE, |flags, flag| flags.with(Flags::system(*flag)));
     let indexes = silent.names.keywords.iter().filter_map(|keyword| selected.view.keywords().find(keyword));
     let mask = indexes.fold(mask, |flags, index| flags.with(Flags::keyword(index)));
+    let seqs = |view: &View| view.seqs_of(&silent.uids);
+    let (seqs_before, seqs_now) = (seqs(&silent.before), seqs(&selected.view));
+    let mut before = silent.before.flags(seqs_before.ranges().iter().copied());
     let mut known = UidSet::new();
-    for range in selected.view.seqs_of(&silent.uids).ranges() {
-        for entry in selected.view.rows(range.0..=range.1) {
-            let Some(before) = silent.before.entry_of(entry.uid) else { continue };
-            let expected = match silent.mode {
-                StoreMode::Replace => mask,
-                StoreMode::Add => before.flags.with(mask),
-                StoreMode::Remove => before.flags.without(mask),
-            };
-            if entry.flags == expected {
-                known.insert(entry.uid.get());
-            }
+    for entry in selected.view.flags(seqs_now.ranges().iter().copied()) {
+        // Both rise by UID.
+        let Some(before) = before.find(|before| before.uid >= entry.uid) else { break };
+        let expected = match silent.mode {
+            StoreMode::Replace => mask,
+            StoreMode::Add => before.flags.with(mask),
+            StoreMode::Remove => before.flags.without(mask),
+        };
+        if before.uid == entry.uid && entry.flags == expected {
+            known.insert(entry.uid.get());
         }
     }
     known
@@ -204,6 +247,15 @@ mod tests {
         let mut ranges = vec![(1, 1), (3, 5)];
         let taken: Vec<u32> = std::iter::from_fn(|| pop_last(&mut ranges)).collect();
         assert_eq!(taken, [5, 4, 3, 1]);
+    }
+
+    #[test]
+    fn what_was_said_is_not_said_again() {
+        let mut ranges = VecDeque::from([(1, 4), (6, 6), (8, 9)]);
+        for (seq, left) in [(3, &[(3, 4), (6, 6), (8, 9)][..]), (6, &[(6, 6), (8, 9)]), (9, &[(9, 9)])] {
+            begin_at(&mut ranges, SeqNum::new(seq).expect("not zero"));
+            assert_eq!(ranges, left);
+        }
     }
 
     #[test]

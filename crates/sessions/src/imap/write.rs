@@ -3,7 +3,7 @@
 use imap_proto::NameEncoding;
 use imap_proto::encode::{self, number};
 use model::{DateTime, Flags, KeywordTable, MailboxName, SYSTEM_FLAGS, Uid, encode_mailbox_utf7};
-use store::{Entry, View};
+use store::{EntryFlags, View};
 
 use super::reply::{Condition, Done};
 use crate::Output;
@@ -120,7 +120,7 @@ pub(crate) struct FlagsLine {
 
 impl FlagsLine {
     /// One `* n FETCH (UID u FLAGS (...) MODSEQ (m))` (RFC 9051 §7.5.2, RFC 7162 §3.1.4). Allocates nothing but room in `out`.
-    pub fn write(&self, out: &mut Vec<u8>, entry: &Entry, keywords: &KeywordTable) {
+    pub fn write(&self, out: &mut Vec<u8>, entry: &EntryFlags, keywords: &KeywordTable) {
         out.extend_from_slice(b"* ");
         number(out, u64::from(entry.seq.get()));
         out.extend_from_slice(b" FETCH (");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use mime::{HeaderBlock, Needle};
-use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result};
+use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result, ThreadId};
 
 use super::text::{self, TextNeedle};
 use super::{DateTest, HEADER_COST, Query};
@@ -37,6 +37,8 @@ pub(super) enum Column {
     Smaller(u64),
     ModSeq(ModSeq),
     EmailId(EmailId),
+    /// Kept beside the message.
+    ThreadId(ThreadId),
 }
 
 /// Prepares `query` for the entries of `view`.
@@ -48,7 +50,7 @@ pub(super) fn compile(query: Query, view: &View) -> Node {
 fn compile_node(query: Query, view: &View, ids: &mut usize) -> Node {
     match query {
         Query::All => Node::Const(true),
-        Query::ThreadId(_) => Node::Const(false),
+        Query::ThreadId(id) => Node::Column(Column::ThreadId(id)),
         Query::And(parts) => {
             let mut nodes = Vec::with_capacity(parts.len());
             for part in parts {
@@ -165,6 +167,7 @@ impl Node {
     /// 0: columns; 1: derived data or header; 2: body.
     fn cost_class(&self) -> u8 {
         match self {
+            Node::Column(Column::ThreadId(_)) => 1,
             Node::Const(_) | Node::Column(_) => 0,
             Node::Sent(_) | Node::Header { .. } => 1,
             Node::Text(_) => 2,
@@ -191,6 +194,11 @@ impl Node {
             Node::And(nodes) => first_or_unknown(nodes, Answer::No, scope),
             Node::Or(nodes) => first_or_unknown(nodes, Answer::Yes, scope),
             Node::Not(node) => Ok(node.matches(scope)?.negated()),
+            Node::Column(Column::ThreadId(thread)) => {
+                scope.cost += HEADER_COST;
+                let answer = scope.reader.thread_id(scope.entry.email_id);
+                scope.known(answer.map(|id| id == *thread))
+            }
             Node::Column(column) => Ok(column.matches(scope).into()),
             Node::Sent(test) => {
                 scope.cost += HEADER_COST;
@@ -249,6 +257,8 @@ impl Column {
             Column::Smaller(octets) => u64::from(entry.size) < *octets,
             Column::ModSeq(modseq) => entry.modseq >= *modseq,
             Column::EmailId(id) => entry.email_id == *id,
+            // It is not in the entry; see `Node::matches`.
+            Column::ThreadId(_) => false,
         }
     }
 }

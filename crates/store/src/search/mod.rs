@@ -59,7 +59,7 @@ pub enum Query {
     ModSeq(ModSeq),
     /// This message.
     EmailId(EmailId),
-    /// This thread. Matches nothing: threads are not computed, and a message without a THREADID is in none (RFC 8474 §5.2).
+    /// This thread (RFC 8474 §5.2).
     ThreadId(ThreadId),
 }
 

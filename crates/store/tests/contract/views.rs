@@ -186,6 +186,11 @@ impl Client {
             assert_eq!(view.entry(SeqNum::new(seq).unwrap()).map(|entry| entry.uid.get()), Some(*number));
             assert_eq!(view.rows(seq..=u32::MAX).next().map(|entry| entry.uid.get()), Some(*number));
         }
+        // Every other pair, beyond the end too.
+        let ranges = (1..=view.exists() + 1).step_by(4).map(|seq| (seq, seq + 1));
+        let read = ranges.clone().flat_map(|(first, last)| view.rows(first..=last));
+        let read = read.map(|entry| (entry.seq, entry.uid, entry.flags, entry.modseq));
+        assert!(view.flags(ranges).map(|entry| (entry.seq, entry.uid, entry.flags, entry.modseq)).eq(read));
         let unseen = self.0.iter().filter(|(_, flags)| !flags.has(model::SystemFlag::Seen)).count();
         let first = self.0.iter().position(|(_, flags)| !flags.has(model::SystemFlag::Seen));
         assert_eq!(view.unseen(), (unseen as u32, first.and_then(|at| SeqNum::new(at as u32 + 1))));

@@ -2,6 +2,7 @@
 
 pub(crate) mod append;
 mod authenticate;
+mod cancelupdate;
 mod capability;
 mod close;
 mod compress;
@@ -9,6 +10,7 @@ mod copy;
 mod create;
 mod delete;
 mod enable;
+mod esearch;
 mod expunge;
 mod fetch;
 mod id;
@@ -21,12 +23,14 @@ mod namespace;
 mod noop;
 mod qresync;
 mod rename;
-mod search;
+pub(crate) mod search;
 mod select;
+mod sort;
 mod starttls;
 mod status;
 mod store;
 mod subscribe;
+mod thread;
 mod unauthenticate;
 
 use imap_proto::command::CommandBody;
@@ -80,6 +84,10 @@ pub(crate) fn start(session: &mut Session, tag: &str, body: CommandBody, out: &m
         CommandBody::Expunge => expunge::run(session, None),
         CommandBody::UidExpunge(set) => expunge::run(session, Some(&set)),
         CommandBody::Search(command) => search::run(session, tag, &command, out),
+        CommandBody::Sort(command) => sort::run(session, tag, &command, out),
+        CommandBody::Thread(command) => thread::run(session, &command, out),
+        CommandBody::MultiSearch(command) => esearch::run(session, tag, *command, out),
+        CommandBody::CancelUpdate(tags) => cancelupdate::run(session, &tags),
         CommandBody::Fetch(command) => fetch::run(session, &command, out),
         CommandBody::Store(command) => store::run(session, &command, out),
         CommandBody::Copy { uid, set, mailbox } => copy::copy(session, uid, &set, &mailbox),
@@ -93,6 +101,10 @@ pub(crate) fn follow(body: &CommandBody) -> Follow {
         CommandBody::Fetch(fetch) if !fetch.uid => Follow::WithoutExpunges,
         CommandBody::Store(store) if !store.uid => Follow::WithoutExpunges,
         CommandBody::Search(search) if !search.uid => Follow::WithoutExpunges,
+        // RFC 5256 §3: not during SORT and THREAD, but during their UID forms.
+        CommandBody::Sort(sort) if !sort.uid => Follow::WithoutExpunges,
+        CommandBody::Thread(thread) if !thread.uid => Follow::WithoutExpunges,
+        CommandBody::MultiSearch(_) => Follow::WithoutExpunges,
         CommandBody::Select(_) | CommandBody::Examine(_) | CommandBody::Logout => Follow::Nothing,
         _ => Follow::Everything,
     }
@@ -129,6 +141,10 @@ pub(crate) fn name(body: &CommandBody) -> &'static str {
         CommandBody::Expunge => "EXPUNGE",
         CommandBody::UidExpunge(_) => "UID EXPUNGE",
         CommandBody::Search(_) => "SEARCH",
+        CommandBody::Sort(_) => "SORT",
+        CommandBody::Thread(_) => "THREAD",
+        CommandBody::MultiSearch(_) => "ESEARCH",
+        CommandBody::CancelUpdate(_) => "CANCELUPDATE",
         CommandBody::Fetch(_) => "FETCH",
         CommandBody::Store(_) => "STORE",
         CommandBody::Copy { .. } => "COPY",

@@ -9,7 +9,7 @@ use store::{Account, View};
 use crate::Output;
 use crate::imap::reply::{Done, Progress, Running, Stop};
 use crate::imap::state::{Selected, Session};
-use crate::imap::updates::vanished_line;
+use crate::imap::updates::{begin_at, vanished_line};
 use crate::imap::write::FlagsLine;
 
 /// What is still to be said.
@@ -71,17 +71,19 @@ impl Running for Resync {
             vanished_line(out, &line, true);
         }
         let what = FlagsLine { uid: true, flags: true, modseq: true, recent_from };
-        while let Some(range) = self.seqs.front_mut() {
-            for entry in selected.view.rows(range.0..=range.1) {
-                if out.is_full() {
-                    range.0 = entry.seq.get();
-                    return Ok(Progress::More);
-                }
-                if entry.modseq > self.since {
-                    what.write(out.bytes_mut(), &entry, selected.view.keywords());
-                }
+        let mut rest = None;
+        for entry in selected.view.flags(self.seqs.iter().copied()) {
+            if out.is_full() {
+                rest = Some(entry.seq);
+                break;
             }
-            self.seqs.pop_front();
+            if entry.modseq > self.since {
+                what.write(out.bytes_mut(), &entry, selected.view.keywords());
+            }
+        }
+        if let Some(seq) = rest {
+            begin_at(&mut self.seqs, seq);
+            return Ok(Progress::More);
         }
         Ok(Progress::Done(self.done.clone()))
     }

@@ -141,8 +141,10 @@ pub(super) fn write(
             encode::number(bytes, u64::from(entry.size));
         }
         Item::EmailId => out.push_fmt(format_args!("EMAILID ({id})")),
-        // RFC 8474 §5.2: NIL while threads are not kept.
-        Item::ThreadId => bytes.extend_from_slice(b"THREADID NIL"),
+        Item::ThreadId => {
+            let thread = reader.thread_id(id)?;
+            out.push_fmt(format_args!("THREADID ({thread})"));
+        }
         Item::Envelope => {
             bytes.extend_from_slice(b"ENVELOPE ");
             bytes.extend_from_slice(reader.envelope(id)?);

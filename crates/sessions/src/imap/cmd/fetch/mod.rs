@@ -115,7 +115,7 @@ fn changed_since(view: &View, seqs: &NumSet, since: ModSeq) -> NumSet {
 }
 
 /// Those at the given positions (RFC 9394 §3.3): the lowest UID is the first.
-pub(super) fn partial(seqs: &NumSet, range: PartialRange) -> NumSet {
+pub(crate) fn partial(seqs: &NumSet, range: PartialRange) -> NumSet {
     let total = seqs.len();
     let (first, last) = match range {
         PartialRange::FromFirst(a, b) => (u64::from(a.min(b).get()) - 1, u64::from(a.max(b).get())),
