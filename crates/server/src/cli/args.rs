@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 use super::since::Since;
 use crate::admin::Format;
+use crate::deliver::command::Deliver;
 use crate::net::Protocol;
 
 /// A mail store with IMAP on top.
@@ -41,7 +42,7 @@ pub struct Global {
 pub enum Command {
     /// Serve mail until SIGTERM or SIGINT; SIGHUP reads configuration and certificate again
     Serve {
-        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, pop3=…, pop3s=…, metrics=…; port 0 takes a free one
+        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, pop3=…, pop3s=…, lmtp=…, metrics=…; port 0 takes a free one
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
     },
@@ -51,6 +52,9 @@ pub enum Command {
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
     },
+    /// Put a message from standard input into a mailbox, through the server when one runs. Exit codes are those of sysexits.h: 64, 67 (no
+    /// such user), 73 (never possible), 75 (try again)
+    Deliver(Deliver),
     /// Measure this and other mail servers, beside what the machine could do; `mailyard bench --help` says how
     #[command(disable_help_flag = true)]
     Bench {
@@ -313,7 +317,7 @@ fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {
     let (protocol, address) =
         text.split_once('=').ok_or("expected PROTOCOL=ADDRESS:PORT, such as imap=127.0.0.1:1143")?;
     let protocol = Protocol::from_name(protocol)
-        .ok_or_else(|| format!("{protocol:?} is none of imap, imaps, pop3, pop3s, metrics"))?;
+        .ok_or_else(|| format!("{protocol:?} is none of imap, imaps, pop3, pop3s, lmtp, metrics"))?;
     let address =
         address.parse().map_err(|_| format!("{address:?} is no address with a port, such as 127.0.0.1:1143"))?;
     Ok((protocol, address))

@@ -23,7 +23,14 @@ use crate::{demo, logging};
 pub fn main() -> ExitCode {
     // Everything that this program writes is somebody's mail or password: nobody else's to read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let args = Args::parse();
+    let args = Args::try_parse().unwrap_or_else(|error| {
+        let is_delivery = std::env::args_os().nth(1).is_some_and(|word| word == "deliver");
+        if is_delivery && error.use_stderr() {
+            let _ = error.print();
+            std::process::exit(crate::deliver::command::EX_USAGE.into());
+        }
+        error.exit()
+    });
     match run(args) {
         Ok(code) => code,
         Err(error) => {
@@ -42,6 +49,7 @@ fn run(args: Args) -> Result<ExitCode> {
             serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
         }
         Command::Demo { listen } => demo::run(listen, global.json)?,
+        Command::Deliver(message) => return Ok(deliver(&global, &message)),
         Command::Bench { arguments } => {
             // Mail is nobody else's business, but the servers that are measured run as other users and share folders with this one.
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -59,6 +67,17 @@ fn run(args: Args) -> Result<ExitCode> {
         Command::Admin(admin) => return administer::run(&global, &configuration(&global)?, admin),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A configuration that is wrong may be right soon: mail is tried again.
+fn deliver(global: &Global, message: &crate::deliver::command::Deliver) -> ExitCode {
+    match configuration(global) {
+        Ok(config) => crate::deliver::command::run(&config, message),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "mailyard: {error}");
+            ExitCode::from(crate::deliver::command::EX_TEMPFAIL)
+        }
+    }
 }
 
 /// The configuration file, if one is given, with the command line on top. The data directory is set.
