@@ -20,6 +20,7 @@ mod check;
 mod checkpoint;
 mod codec;
 mod compact;
+mod files;
 mod foreign;
 #[cfg(test)]
 mod format_doc;
@@ -41,6 +42,7 @@ mod transaction;
 
 pub use check::{CheckReport, Finding, remove_index};
 pub use compact::Space;
+pub use files::{LogFile, LogFiles};
 pub use foreign::{Foreign, ForeignMessage};
 pub use log::{HandOver, Job, Listener, Log, Ticket, Wake};
 pub use maintain::{Budget, MaintainReport};

@@ -134,7 +134,7 @@ impl PendingMessage {
         match &self.spool {
             Some(spool) => Ok(spool.file.read_exact_at(buf, offset)?),
             None => {
-                let range = usize::try_from(offset).ok().and_then(|at| self.memory.get(at..at + buf.len()));
+                let range = usize::try_from(offset).ok().and_then(|at| self.memory.get(at..at.checked_add(buf.len())?));
                 buf.copy_from_slice(range.ok_or_else(|| Error::new(model::ErrorKind::Invalid, "beyond the message"))?);
                 Ok(())
             }

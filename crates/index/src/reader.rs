@@ -110,6 +110,8 @@ pub struct MessageInfo {
     pub len: u32,
     /// Octets of the header, the empty line included.
     pub header_len: u32,
+    /// CRC32C of all its octets.
+    pub crc: u32,
 }
 
 /// Where a message is.
@@ -125,9 +127,15 @@ pub(crate) enum Place<'f> {
 impl Place<'_> {
     fn info(&self) -> MessageInfo {
         match self {
-            Place::Tail(_, message) => MessageInfo { len: message.len, header_len: message.header_len },
-            Place::Segment(_, row, _) => MessageInfo { len: row.len, header_len: row.header_len },
-            Place::Foreign(message) => MessageInfo { len: message.octets, header_len: message.header_octets },
+            Place::Tail(_, message) => {
+                MessageInfo { len: message.len, header_len: message.header_len, crc: message.crc }
+            }
+            Place::Segment(_, row, _) => MessageInfo { len: row.len, header_len: row.header_len, crc: row.crc },
+            Place::Foreign(message) => {
+                // Nothing else is known of its octets; the low half of the digest differs as well as a checksum would.
+                let crc = message.digest as u32;
+                MessageInfo { len: message.octets, header_len: message.header_octets, crc }
+            }
         }
     }
 }
@@ -360,7 +368,7 @@ impl Reader {
         }
     }
 
-    /// The sizes of a message. `Expunged`: it is no longer there.
+    /// The sizes and the checksum of a message. `Expunged`: it is no longer there.
     pub fn info(&mut self, id: EmailId) -> Result<MessageInfo> {
         Ok(self.finder.place(id)?.info())
     }

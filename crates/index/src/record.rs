@@ -90,7 +90,7 @@ pub(crate) enum Event {
         key: String,
         value: Option<Vec<u8>>,
     },
-    /// What compaction must not lose of a mailbox when it drops records. Only in segments.
+    /// What compaction must not lose of a mailbox when it drops records; and what a restore leaves out. A later one adds to it.
     MailboxCounters {
         mailbox: MailboxId,
         uidnext: u64,

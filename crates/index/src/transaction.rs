@@ -136,6 +136,21 @@ impl Transaction {
         self.frame.time
     }
 
+    /// Leaves out `count` modseqs, so that the transaction's own is higher than any that a client can have seen. Has to come before any change.
+    pub fn skip_modseqs(&mut self, count: u64) {
+        debug_assert!(self.events.is_empty() && self.message_events.is_empty(), "nothing has the modseq yet");
+        self.frame.modseq = ModSeq(self.frame.modseq.0.saturating_add(count)).min(ModSeq::LAST);
+    }
+
+    /// The next entry of a mailbox gets this UID at least, and the mailbox's highest modseq is the transaction's: for a mailbox that was
+    /// set back to an earlier time, since clients may know later numbers.
+    pub fn skip_uids(&mut self, mailbox: MailboxId, uidnext: Uid) -> Result<()> {
+        self.mailbox(mailbox)?;
+        let highest_modseq = self.frame.modseq.0;
+        self.record(&Event::MailboxCounters { mailbox, uidnext: u64::from(uidnext.get()), highest_modseq });
+        Ok(())
+    }
+
     /// The mailbox, or `NotFound`.
     pub fn mailbox(&self, id: MailboxId) -> Result<&Mailbox> {
         self.state.mailbox(id).map(|mailbox| &**mailbox).ok_or_else(|| not_found("mailbox"))

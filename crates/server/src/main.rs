@@ -8,6 +8,7 @@ mod auth;
 mod cli;
 mod config;
 mod control;
+mod deliver;
 mod demo;
 mod logging;
 mod metrics;

@@ -62,6 +62,8 @@ pub struct Metrics {
     pub command_seconds: Histogram,
     /// Messages that were appended.
     pub appends: Counter,
+    /// Copies of messages that were delivered.
+    pub deliveries: Counter,
     /// Octets received.
     pub bytes_in: Counter<u64, AtomicU64>,
     /// Octets sent.
@@ -83,6 +85,7 @@ impl Metrics {
             commands: Family::default(),
             command_seconds: Histogram::new(SECONDS),
             appends: Counter::default(),
+            deliveries: Counter::default(),
             bytes_in: Counter::default(),
             bytes_out: Counter::default(),
             errors: Counter::default(),
@@ -104,6 +107,7 @@ impl Metrics {
             metrics.command_seconds.clone(),
         );
         registry.register("appends", "APPEND commands that were completed", metrics.appends.clone());
+        registry.register("deliveries", "Copies of messages that were delivered", metrics.deliveries.clone());
         registry.register("received_bytes", "Octets received", metrics.bytes_in.clone());
         registry.register("sent_bytes", "Octets sent", metrics.bytes_out.clone());
         registry.register("errors", "Errors that clients were told little of; see the log", metrics.errors.clone());
@@ -200,6 +204,11 @@ impl Observer for Observing {
         }
     }
 
+    fn delivery(&self, connection: &Connection, account: &model::AccountName, octets: u64) {
+        self.metrics.deliveries.inc();
+        tracing::info!(connection = connection.id, user = %account, octets, "delivered");
+    }
+
     fn login(&self, connection: &Connection, account: &model::AccountName, mechanism: &'static str) {
         self.metrics.logins.get_or_create(&Login { result: "ok" }).inc();
         tracing::info!(
@@ -233,6 +242,7 @@ mod tests {
             observing.command(&connection, "IDLE", true);
         });
         assert!(began > Duration::ZERO, "the next command begins where the last one ended");
+        observing.delivery(&connection, &model::AccountName::new("ann").unwrap(), 7);
         observing.login(&connection, &model::AccountName::new("ann").unwrap(), "PLAIN");
         let text = metrics.text();
         for line in [
@@ -240,6 +250,7 @@ mod tests {
             "mailyard_logins_total{result=\"failed\"} 1",
             "mailyard_logins_total{result=\"ok\"} 1",
             "mailyard_appends_total 1",
+            "mailyard_deliveries_total 1",
             "mailyard_command_seconds_count 2",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} in\n{text}");

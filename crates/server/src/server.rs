@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use model::Result;
 use platform::Env;
-use sessions::{Now, imap, pop3};
+use sessions::{Now, imap, lmtp, pop3};
 use store::Store;
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::{LoginLimits, Logins, ThrottleLimits};
 use crate::config::{Config, PlainTextLogin};
+use crate::deliver::{self, Named, Routes};
 use crate::metrics::{Metrics, Observing};
 use crate::net::{self, ConnectionCounts, Steps};
 use crate::users::Directory;
@@ -36,6 +37,7 @@ pub struct Server {
     pub login_permits: Semaphore,
     /// What runs on the threads of the runtime.
     pub steps: Arc<Steps>,
+    users: Arc<Directory>,
     current: Mutex<Arc<Current>>,
     stop: watch::Sender<bool>,
 }
@@ -48,6 +50,10 @@ pub struct Current {
     pub imap: Arc<imap::Context>,
     /// What POP3 sessions share.
     pub pop3: Arc<pop3::Context>,
+    /// What LMTP sessions share.
+    pub lmtp: Arc<lmtp::Context>,
+    /// The same for those of `mailyard deliver`.
+    pub deliver: Arc<lmtp::Context>,
     /// The certificate, if there is one.
     pub tls: Option<Arc<net::Tls>>,
 }
@@ -82,7 +88,7 @@ impl Server {
         metrics.watch(Arc::clone(&store));
         let metrics = Arc::new(metrics);
         let login_permits = Semaphore::new(config.login.hashes_at_once_max as usize);
-        let current = Arc::new(make_current(&env, &store, &logins, &metrics, config)?);
+        let current = Arc::new(make_current(&env, &store, users, &logins, &metrics, config)?);
         Ok(Arc::new(Server {
             env,
             store,
@@ -92,6 +98,7 @@ impl Server {
             connection_ids: AtomicU64::new(1),
             login_permits,
             steps,
+            users: Arc::clone(users),
             current: Mutex::new(current),
             stop: watch::Sender::new(false),
         }))
@@ -105,7 +112,7 @@ impl Server {
     /// Takes a new configuration and reads the certificate again. On an error everything stays as it was.
     pub fn reload(&self, config: Config) -> Result<()> {
         let limits = login_limits(&config);
-        let new = Arc::new(make_current(&self.env, &self.store, &self.logins, &self.metrics, config)?);
+        let new = Arc::new(make_current(&self.env, &self.store, &self.users, &self.logins, &self.metrics, config)?);
         self.logins.set_limits(limits);
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
@@ -135,6 +142,7 @@ impl Server {
 fn make_current(
     env: &Env,
     store: &Arc<Store>,
+    users: &Arc<Directory>,
     logins: &Arc<Logins>,
     metrics: &Arc<Metrics>,
     config: Config,
@@ -150,10 +158,16 @@ fn make_current(
     let pop3 = Arc::new(pop3::Context {
         store: Arc::clone(store),
         authenticator: Arc::clone(logins) as Arc<dyn sessions::Authenticator>,
-        observer,
+        observer: Arc::clone(&observer),
         settings: pop3_settings(&config),
     });
-    Ok(Current { imap, pop3, tls: net::load_tls(&config.tls)?, config })
+    let lmtp = |recipients: Arc<dyn lmtp::Recipients>| {
+        let (store, observer) = (Arc::clone(store), Arc::clone(&observer));
+        Arc::new(lmtp::Context { store, recipients, observer, settings: deliver::settings(&config) })
+    };
+    let deliver = lmtp(Arc::new(Named::new(Arc::clone(users))));
+    let lmtp = lmtp(Arc::new(Routes::new(&config.delivery, Arc::clone(users))));
+    Ok(Current { imap, pop3, lmtp, deliver, tls: net::load_tls(&config.tls)?, config })
 }
 
 fn seconds(number: u32) -> Duration {

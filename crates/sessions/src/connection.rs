@@ -84,6 +84,25 @@ pub trait ProtocolSession: Send {
 
     /// Who is logged in.
     fn account(&self) -> Option<&model::AccountName>;
+
+    /// What the next step may take.
+    fn work(&self) -> Work {
+        match self.account() {
+            None => Work::Login,
+            Some(_) => Work::Ordinary,
+        }
+    }
+}
+
+/// What a step may take, so that a driver can choose where and when it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A password hash: much time and memory.
+    Login,
+    /// At most a disk.
+    Ordinary,
+    /// Several accounts are changed: their logs are better written side by side than one after another by the step itself.
+    SeveralAccounts,
 }
 
 /// Is told what happens, for logs and metrics. Every method has a default that does nothing.
@@ -93,6 +112,9 @@ pub trait Observer: Send + Sync {
 
     /// An error that the client was told little of: damage, disks, refusals. `doing` is the command's name.
     fn error(&self, _connection: &Connection, _doing: &'static str, _error: &model::Error) {}
+
+    /// A message of so many octets was delivered to an account, durably.
+    fn delivery(&self, _connection: &Connection, _account: &model::AccountName, _octets: u64) {}
 
     /// Somebody logged in.
     fn login(&self, _connection: &Connection, _account: &model::AccountName, _mechanism: &'static str) {}

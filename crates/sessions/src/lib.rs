@@ -12,11 +12,12 @@
 mod auth;
 mod connection;
 pub mod imap;
+pub mod lmtp;
 mod output;
 pub mod pop3;
 pub mod sasl;
 
 pub(crate) use auth::open_account;
 pub use auth::{Authenticator, Refusal, ScramCredentials};
-pub use connection::{ChannelBinding, Connection, Now, Observer, ProtocolSession, Step, Waker};
+pub use connection::{ChannelBinding, Connection, Now, Observer, ProtocolSession, Step, Waker, Work};
 pub use output::Output;

@@ -7,6 +7,7 @@
 //! Calls block for as long as a disk does. None of them keeps a lock while the caller is busy with something else.
 
 mod account;
+pub mod backup;
 mod changes;
 mod check;
 mod derived;

@@ -46,6 +46,11 @@ impl PendingMessage {
     pub fn size(&self) -> u64 {
         u64::from(self.inner.len())
     }
+
+    /// Fills `buf` with the octets from `offset` on: for copies to other accounts. [`model::ErrorKind::Invalid`] beyond the end.
+    pub fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.inner.read_at(offset, buf)
+    }
 }
 
 /// Finds the first empty line in a stream: the rule of [`mime::header_len`], in any cut.

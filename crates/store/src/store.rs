@@ -6,7 +6,8 @@
 //! ```text
 //! ROOT/lock               held while a process has the store open
 //! ROOT/accounts/NAME/     one account's log and index; NAME is the account's name, which begins with a letter or a digit
-//! ROOT/accounts/.new-X/   an account in the making, ROOT/accounts/.deleted-X/ one in removal; cleared away when the store is opened
+//! ROOT/accounts/.new-X/   an account in the making, ROOT/accounts/.deleted-X/ one in removal, ROOT/accounts/.restore-X/ a snapshot
+//!                         that is looked into; cleared away when the store is opened
 //! ```
 
 use std::collections::BTreeMap;
@@ -167,6 +168,18 @@ impl Store {
         self.account(name)?.format()
     }
 
+    /// Makes a directory, which is durable, the account of that name. [`ErrorKind::AlreadyExists`] when there is one: then the directory stays.
+    pub(crate) fn adopt_directory(&self, made: &Path, name: &AccountName) -> Result<()> {
+        let _alone = lock(&self.turn);
+        let dir = self.dir_of(name);
+        if self.env.disk.exists(&dir)? {
+            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already")));
+        }
+        self.env.disk.rename(made, &dir)?;
+        self.env.disk.sync_dir(&self.accounts_dir)?;
+        Ok(())
+    }
+
     /// Removes an account and everything in it; not its mbox files. [`ErrorKind::InUse`] while someone holds it open.
     pub fn delete_account(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| {
@@ -289,7 +302,7 @@ impl Store {
     }
 
     /// Opens an account's log, with a place for those who give the octets of foreign messages if it may have such.
-    fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Option<Arc<ForeignSlot>>)> {
+    pub(crate) fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Option<Arc<ForeignSlot>>)> {
         let has_files = self.env.disk.exists(&dir.join(mbox::account::DIR))?;
         let slot = has_files.then(Arc::<ForeignSlot>::default);
         let foreign = slot.clone().map(|slot| slot as Arc<dyn index::Foreign>);
@@ -303,8 +316,8 @@ impl Store {
         Ok((log, slot))
     }
 
-    /// A directory name that no account can have.
-    fn temporary(&self, what: &str) -> PathBuf {
+    /// A directory name that no account can have; what is left of it is cleared away when the store is opened.
+    pub(crate) fn temporary(&self, what: &str) -> PathBuf {
         self.accounts_dir.join(format!(".{what}-{:016x}", self.env.random.u64()))
     }
 
@@ -359,7 +372,7 @@ impl Drop for Store {
 }
 
 /// Removes a directory and all below it. Not durable at once: what comes back after a power cut is removed at the next opening.
-fn remove_tree(disk: &dyn Disk, dir: &Path) -> Result<()> {
+pub(crate) fn remove_tree(disk: &dyn Disk, dir: &Path) -> Result<()> {
     for entry in disk.list(dir)? {
         let path = dir.join(&entry.name);
         match entry.is_dir {

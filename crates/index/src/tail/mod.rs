@@ -90,6 +90,12 @@ impl Tail {
         self.table.read().unwrap_or_else(PoisonError::into_inner).end
     }
 
+    /// [`Tail::end`] and [`Tail::last_frame`] of the same moment.
+    pub(crate) fn durable(&self) -> (u64, u64) {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        (table.end, table.last_frame)
+    }
+
     /// The last durable frame; one less than the first when there is none.
     pub(crate) fn last_frame(&self) -> u64 {
         self.table.read().unwrap_or_else(PoisonError::into_inner).last_frame

@@ -98,7 +98,7 @@ fn row(name: &str, stats: &Stats) -> Value {
 }
 
 /// The account of `user`, or all accounts.
-fn selected(context: &Context, user: Option<&str>) -> Result<Vec<AccountName>> {
+pub(super) fn selected(context: &Context, user: Option<&str>) -> Result<Vec<AccountName>> {
     let accounts = context.store.accounts()?;
     let Some(user) = user else { return Ok(accounts) };
     let name = AccountName::new(user)?;

@@ -4,6 +4,7 @@
 //! [`crate::control`]); either way [`run`] does the work, and whoever asked sees the same progress and the same result.
 
 mod accounts;
+pub mod backup;
 mod care;
 mod new_mail;
 mod progress;
@@ -66,6 +67,16 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
         }
         Request::Restore { user, mailbox, since_unix_seconds } => {
             care::restore(context, &user, &mailbox, since_unix_seconds)
+        }
+        Request::Backup { user, to } => backup::save(context, user.as_deref(), &to, progress),
+        Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user } => {
+            let place = backup::Place {
+                account: AccountName::new(as_user.as_ref().unwrap_or(&user))?,
+                mailbox: mailbox.as_deref().map(MailboxName::new).transpose()?,
+                into: into.as_deref().map(MailboxName::new).transpose()?,
+            };
+            let pick = backup::pick(snapshot, at_unix_seconds);
+            backup::restore(context, &AccountName::new(&user)?, &from, &pick, &place, progress)
         }
         Request::Check { user, repair } => care::check(context, user.as_deref(), repair, progress),
         Request::Search { user, mailbox, query, imap, verify } => {

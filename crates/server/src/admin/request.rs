@@ -82,6 +82,30 @@ pub enum Request {
         /// Those that were expunged since; Unix seconds.
         since_unix_seconds: i64,
     },
+    /// Adds a snapshot to a directory of backups.
+    Backup {
+        /// One account only.
+        user: Option<String>,
+        /// The directory of backups; made when it is not there.
+        to: PathBuf,
+    },
+    /// Brings a snapshot back.
+    RestoreBackup {
+        /// Whose snapshot.
+        user: String,
+        /// The directory of backups.
+        from: PathBuf,
+        /// The snapshot of this name.
+        snapshot: Option<String>,
+        /// The newest snapshot made at this time or before, Unix seconds. Without both: the newest one.
+        at_unix_seconds: Option<i64>,
+        /// One mailbox of it only.
+        mailbox: Option<String>,
+        /// The mailbox that gets its messages.
+        into: Option<String>,
+        /// The account that gets them.
+        as_user: Option<String>,
+    },
     /// Verifies every record and checksum.
     Check {
         /// One account only.

@@ -9,10 +9,11 @@ use platform::Env;
 use serde_json::Value;
 use store::Store;
 
-use super::args::{Admin, Global, RemoteOptions, User};
+use super::args::{Admin, Backup, BackupAction, BackupOptions, Global, RemoteOptions, User};
 use super::bar::Bar;
+use super::since::Since;
 use super::{password, print};
-use crate::admin::{self, NewMail, Password, Progress, Request};
+use crate::admin::{self, NewMail, Password, Progress, Request, backup};
 use crate::config::Config;
 use crate::control;
 use crate::pull::Remote;
@@ -24,17 +25,20 @@ const DAMAGED: u8 = 3;
 
 /// Runs a command and prints its result.
 pub fn run(global: &Global, config: &Config, command: Admin) -> Result<ExitCode> {
-    let is_check = matches!(command, Admin::Check { .. } | Admin::Search { verify: true, .. });
     let mut bar = Bar::new(global.quiet || global.json);
     let result = execute(config, request(command)?, &mut bar);
     bar.finish();
-    let result = result?;
+    show(global, &result?)
+}
+
+/// Prints a result; what it calls damaged decides the exit code.
+fn show(global: &Global, result: &Value) -> Result<ExitCode> {
     if global.json {
-        print::line(&result)?;
+        print::line(result)?;
     } else {
-        print::text(&print::result(&result))?;
+        print::text(&print::result(result))?;
     }
-    let damaged = is_check && result.get("damaged").and_then(Value::as_u64).unwrap_or(0) > 0;
+    let damaged = result.get("damaged").and_then(Value::as_u64).unwrap_or(0) > 0;
     Ok(if damaged { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS })
 }
 
@@ -46,7 +50,9 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
             let users = Arc::new(Directory::open(env, data)?);
             let context = admin::Context { store, users, new_mail: admin::NewMailDefaults::of(config) };
             match request {
-                Request::Import { .. } | Request::Pull { .. } => beside_maintenance(&context, request, bar),
+                Request::Import { .. } | Request::Pull { .. } | Request::RestoreBackup { .. } => {
+                    beside_maintenance(&context, request, bar)
+                }
                 _ => admin::run(&context, request, bar),
             }
         }
@@ -101,9 +107,10 @@ fn request(command: Admin) -> Result<Request> {
             }
         },
         Admin::Export { user, mailbox, format, to } => Request::Export { user, mailbox, format, to: absolute(&to)? },
-        Admin::Restore { user, mailbox, since } => {
-            let now = Env::real().clock.now().seconds;
-            Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) }
+        Admin::Restore { user, mailbox, since, backup } => restore_request(user, mailbox, since, backup)?,
+        Admin::Backup(Backup { user, to, .. }) => {
+            let to = to.ok_or_else(|| Error::new(ErrorKind::Invalid, "--to DIR is missing"))?;
+            Request::Backup { user, to: absolute(&to)? }
         }
         Admin::Check { user, repair } => Request::Check { user, repair },
         Admin::Search { user, mailbox, imap, verify, query } => {
@@ -125,6 +132,39 @@ fn query_of(arguments: &[String]) -> String {
         _ => format!("\"{argument}\""),
     };
     arguments.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn restore_request(
+    user: String,
+    mailbox: Option<String>,
+    since: Option<Since>,
+    backup: BackupOptions,
+) -> Result<Request> {
+    let now = Env::real().clock.now().seconds;
+    let BackupOptions { from, at, snapshot, into, as_user } = backup;
+    match (from, mailbox, since) {
+        (Some(from), mailbox, None) => {
+            let at_unix_seconds = at.map(|at| at.unix_seconds(now));
+            let from = absolute(&from)?;
+            Ok(Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user })
+        }
+        (None, Some(mailbox), Some(since)) => {
+            Ok(Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) })
+        }
+        _ => Err(Error::new(ErrorKind::Invalid, "either --from, or --mailbox and --since")),
+    }
+}
+
+/// `backup list`, `verify` and `forget`: they need the directory of backups and nothing else.
+pub fn backups(global: &Global, action: BackupAction) -> Result<ExitCode> {
+    let mut bar = Bar::new(global.quiet || global.json);
+    let result = match action {
+        BackupAction::List { dir, user } => backup::list(&dir, user.as_deref()),
+        BackupAction::Verify { dir, user } => backup::verify(&dir, user.as_deref(), &mut bar),
+        BackupAction::Forget { dir, user, keep } => backup::forget(&dir, user.as_deref(), keep),
+    };
+    bar.finish();
+    show(global, &result?)
 }
 
 fn pull_request(user: String, mailbox: Option<String>, url: &str, options: &RemoteOptions) -> Result<Request> {

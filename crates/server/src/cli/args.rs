@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 use super::since::Since;
 use crate::admin::{AccountForm, Format};
+use crate::deliver::command::Deliver;
 use crate::net::Protocol;
 
 /// A mail store with IMAP on top.
@@ -41,7 +42,7 @@ pub struct Global {
 pub enum Command {
     /// Serve mail until SIGTERM or SIGINT; SIGHUP reads configuration and certificate again
     Serve {
-        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, pop3=…, pop3s=…, metrics=…; port 0 takes a free one
+        /// What to listen on, instead of the configuration: imap=ADDRESS:PORT, imaps=…, pop3=…, pop3s=…, lmtp=…, metrics=…; port 0 takes a free one
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
     },
@@ -51,6 +52,9 @@ pub enum Command {
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
     },
+    /// Put a message from standard input into a mailbox, through the server when one runs. Exit codes are those of sysexits.h: 64, 67 (no
+    /// such user), 73 (never possible), 75 (try again)
+    Deliver(Deliver),
     /// Measure this and other mail servers, beside what the machine could do; `mailyard bench --help` says how
     #[command(disable_help_flag = true)]
     Bench {
@@ -127,18 +131,22 @@ pub enum Admin {
         #[arg(value_name = "DIR")]
         to: PathBuf,
     },
-    /// Bring expunged messages back
+    /// Bring expunged messages back; or, with --from, an account or a mailbox as it was when it was backed up
     Restore {
         /// Whose account
         #[arg(long)]
         user: String,
         /// Which mailbox
-        #[arg(long)]
-        mailbox: String,
+        #[arg(long, required_unless_present = "from")]
+        mailbox: Option<String>,
         /// Those expunged since a time (2026-01-31T12:00:00Z) or within a time (3d, 12h, 30m)
-        #[arg(long, value_name = "TIME")]
-        since: Since,
+        #[arg(long, value_name = "TIME", required_unless_present = "from", conflicts_with = "from")]
+        since: Option<Since>,
+        #[command(flatten)]
+        backup: BackupOptions,
     },
+    /// Copy accounts into a directory of backups, while the server runs: what is new since the last time
+    Backup(Backup),
     /// Verify every record and checksum; exit code 3 when there is damage
     Check {
         /// One account only
@@ -172,6 +180,79 @@ pub enum Admin {
         /// One account only
         #[arg(long)]
         user: Option<String>,
+    },
+}
+
+/// `restore --from`
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "From a backup")]
+pub struct BackupOptions {
+    /// The directory of backups. What is there stays: messages that are missing come back
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
+    /// The newest snapshot that was made at this time (2026-01-31T12:00:00Z) or so long ago (3d, 12h, 30m), or before
+    #[arg(long, requires = "from", value_name = "TIME")]
+    pub at: Option<Since>,
+    /// The snapshot of this name (`mailyard backup list`); without --at and this, the newest one
+    #[arg(long, requires = "from", conflicts_with = "at", value_name = "ID")]
+    pub snapshot: Option<String>,
+    /// Put the messages into this mailbox instead, beside the present one
+    #[arg(long, requires = "from", requires = "mailbox", value_name = "NAME")]
+    pub into: Option<String>,
+    /// Put everything into the account of another user, which is made when it is not there
+    #[arg(long, requires = "from", value_name = "OTHER")]
+    pub as_user: Option<String>,
+}
+
+/// `backup`
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Backup {
+    /// One account
+    #[arg(long, required_unless_present = "all", conflicts_with = "all")]
+    pub user: Option<String>,
+    /// All accounts
+    #[arg(long)]
+    pub all: bool,
+    /// The directory of backups; made when it is not there
+    #[arg(long, value_name = "DIR", required = true)]
+    pub to: Option<PathBuf>,
+    #[command(subcommand)]
+    pub action: Option<BackupAction>,
+}
+
+/// What can be done with a directory of backups alone: no store is needed.
+#[derive(Debug, Subcommand)]
+pub enum BackupAction {
+    /// List the snapshots
+    List {
+        /// The directory of backups
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// One account only
+        #[arg(long)]
+        user: Option<String>,
+    },
+    /// Read everything back and compare it with its checksums; exit code 3 when there is damage
+    Verify {
+        /// The directory of backups
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// One account only
+        #[arg(long)]
+        user: Option<String>,
+    },
+    /// Remove old snapshots, and what only they needed
+    Forget {
+        /// The directory of backups
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// One account only
+        #[arg(long)]
+        user: Option<String>,
+        /// So many snapshots of each account stay, the newest
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: u32,
     },
 }
 
@@ -252,7 +333,7 @@ fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {
     let (protocol, address) =
         text.split_once('=').ok_or("expected PROTOCOL=ADDRESS:PORT, such as imap=127.0.0.1:1143")?;
     let protocol = Protocol::from_name(protocol)
-        .ok_or_else(|| format!("{protocol:?} is none of imap, imaps, pop3, pop3s, metrics"))?;
+        .ok_or_else(|| format!("{protocol:?} is none of imap, imaps, pop3, pop3s, lmtp, metrics"))?;
     let address =
         address.parse().map_err(|_| format!("{address:?} is no address with a port, such as 127.0.0.1:1143"))?;
     Ok((protocol, address))

@@ -14,16 +14,23 @@ use std::process::ExitCode;
 use clap::Parser;
 use model::{Error, ErrorKind, Result};
 
-use self::args::{Args, Command, ConfigAction, Global};
+use self::args::{Admin, Args, Backup, Command, ConfigAction, Global};
 use crate::config::{self, Config};
 use crate::serve::{self, Setup};
 use crate::{demo, logging};
 
-/// Runs what the command line says. 0: done; 1: failed; 2: the command line is wrong; 3: `check` found damage.
+/// Runs what the command line says. 0: done; 1: failed; 2: the command line is wrong; 3: there is damage.
 pub fn main() -> ExitCode {
     // Everything that this program writes is somebody's mail or password: nobody else's to read.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let args = Args::parse();
+    let args = Args::try_parse().unwrap_or_else(|error| {
+        let is_delivery = std::env::args_os().nth(1).is_some_and(|word| word == "deliver");
+        if is_delivery && error.use_stderr() {
+            let _ = error.print();
+            std::process::exit(crate::deliver::command::EX_USAGE.into());
+        }
+        error.exit()
+    });
     match run(args) {
         Ok(code) => code,
         Err(error) => {
@@ -42,6 +49,7 @@ fn run(args: Args) -> Result<ExitCode> {
             serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
         }
         Command::Demo { listen } => demo::run(listen, global.json)?,
+        Command::Deliver(message) => return Ok(deliver(&global, &message)),
         Command::Bench { arguments } => {
             // Mail is nobody else's business, but the servers that are measured run as other users and share folders with this one.
             rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -53,9 +61,23 @@ fn run(args: Args) -> Result<ExitCode> {
             return scan::run(&scan);
         }
         Command::Config(action) => return configure(&action),
+        Command::Admin(Admin::Backup(Backup { action: Some(action), .. })) => {
+            return administer::backups(&global, action);
+        }
         Command::Admin(admin) => return administer::run(&global, &configuration(&global)?, admin),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A configuration that is wrong may be right soon: mail is tried again.
+fn deliver(global: &Global, message: &crate::deliver::command::Deliver) -> ExitCode {
+    match configuration(global) {
+        Ok(config) => crate::deliver::command::run(&config, message),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "mailyard: {error}");
+            ExitCode::from(crate::deliver::command::EX_TEMPFAIL)
+        }
+    }
 }
 
 /// The configuration file, if one is given, with the command line on top. The data directory is set.

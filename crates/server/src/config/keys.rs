@@ -11,6 +11,7 @@ use sessions::pop3::UidlFormat;
 use store::format::mbox::lock::Method;
 use toml::de::DeValue;
 
+use super::delivery::{Aliases, FileMode, Networks};
 use super::mbox::{Locks, UserPath, WriteBackAt, WriteLocks};
 use super::setting::{Ranged, Setting, choice};
 
@@ -160,6 +161,10 @@ config! {
         pop3: Vec<SocketAddr> = Vec::new();
         /// POP3 over TLS (RFC 8314). At start.
         pop3s: Vec<SocketAddr> = Vec::new();
+        /// LMTP, for mail transfer agents in `delivery.networks`; nobody logs in. At start.
+        lmtp: Vec<SocketAddr> = Vec::new();
+        /// A Unix socket for LMTP; `--listen` leaves it as it is. Empty: none. At start.
+        lmtp_socket: PathBuf = PathBuf::new();
         /// Metrics in Prometheus' text format over HTTP, with no protection: keep it on a loopback or an administration network.
         /// At start.
         metrics: Vec<SocketAddr> = Vec::new();
@@ -225,6 +230,29 @@ config! {
         mark_seen: bool = true;
         /// How long a client that has logged in may be silent, seconds. RFC 1939 §3 asks for 10 minutes at least.
         idle_seconds_max: u32 = 600, in 1..=86_400;
+    }
+
+    /// Delivery by LMTP (docs/delivery.md).
+    delivery: DeliverySection {
+        /// The name of this host in the greeting and in `Received`. Empty: what the system calls it.
+        hostname: String = String::new();
+        /// The domains whose mail is for the users here. Empty: every domain.
+        domains: Vec<String> = Vec::new();
+        /// Addresses that belong to somebody else: `{ "sales@example.org" = "ann", postmaster = "ann+system", "@example.org" = "bob" }`. Without a
+        /// domain: in all of them. `@DOMAIN` and `@` get what nobody else gets. What stands behind the equals sign is a user, with a detail if
+        /// there is a separator in it, and no other alias.
+        aliases: Aliases = Aliases::default();
+        /// What separates a user from a mailbox in an address: mail for `ann+lists` goes into the mailbox `lists` of ann, when there is one, and
+        /// to her INBOX otherwise. Empty: nothing does.
+        detail_separator: String = "+".to_owned();
+        /// The networks that may deliver over TCP.
+        networks: Networks = Networks::loopback();
+        /// Who may use the Unix socket: its access mode, in octal. At start.
+        socket_mode: FileMode = FileMode(0o600);
+        /// Recipients of one message; the client sends it once more for further ones. RFC 5321 §4.5.3.1.8 asks for 100 at least.
+        recipients_max: u32 = 1000, in 1..=100_000;
+        /// How long a client may be silent, seconds. RFC 5321 §4.5.3.2.7 asks for 5 minutes at least.
+        idle_seconds_max: u32 = 300, in 1..=86_400;
     }
 
     /// Limits of the network side.
@@ -303,7 +331,12 @@ config! {
 impl Config {
     /// Takes relative paths from `directory`.
     pub(super) fn resolve_paths(&mut self, directory: &Path) {
-        for path in [&mut self.server.data, &mut self.tls.certificate_file, &mut self.tls.key_file] {
+        for path in [
+            &mut self.server.data,
+            &mut self.tls.certificate_file,
+            &mut self.tls.key_file,
+            &mut self.listen.lmtp_socket,
+        ] {
             if !path.as_os_str().is_empty() && path.is_relative() {
                 *path = directory.join(&path);
             }

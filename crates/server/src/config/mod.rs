@@ -3,12 +3,16 @@
 //! Invariants: a file that was accepted names no unknown key; every key has a default, so that no file at all is a complete
 //! configuration; `mailyard config --defaults`, `docs/configuration.md` and what the parser accepts come from the same declaration.
 
+mod delivery;
 mod keys;
 mod mbox;
 mod parse;
 mod setting;
 mod write;
 
-pub use keys::{Config, FormatSection, LogFormat, LogSection, MailFormat, MboxSection, PlainTextLogin, TlsSection};
+pub use delivery::Aliases;
+pub use keys::{
+    Config, DeliverySection, FormatSection, LogFormat, LogSection, MailFormat, MboxSection, PlainTextLogin, TlsSection,
+};
 pub use parse::load;
 pub use write::{reference, sample};

@@ -30,7 +30,7 @@ pub trait Ranged: Setting + PartialOrd {
     }
 }
 
-fn expected<T: Setting>(value: &DeValue<'_>) -> String {
+pub(super) fn expected<T: Setting>(value: &DeValue<'_>) -> String {
     format!("expected {}, found {}", T::kind(), value.type_str())
 }
 

@@ -43,7 +43,7 @@ pub fn socket_path(data: &Path) -> PathBuf {
 }
 
 /// A path to `name` in the open directory `directory` that fits into a socket address (108 octets), however long the real one is.
-fn short_path(directory: &std::fs::File, name: &str) -> PathBuf {
+pub fn short_path(directory: &std::fs::File, name: impl AsRef<Path>) -> PathBuf {
     use std::os::fd::AsRawFd;
-    PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()))
+    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name)
 }

@@ -6,15 +6,16 @@
 
 use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sessions::imap::ImapSession;
+use sessions::lmtp::LmtpSession;
 use sessions::pop3::Pop3Session;
-use sessions::{Connection, Output, ProtocolSession, Step};
-use tokio::net::TcpStream;
+use sessions::{Connection, Output, ProtocolSession, Step, Work};
+use tokio::net::{TcpStream, UnixListener};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
@@ -40,7 +41,53 @@ pub async fn serve_mail(server: Arc<Server>, bound: Bound) {
             () = stopping.wait() => return,
         };
         match accepted {
-            Ok((tcp, peer)) => take(&server, bound.protocol, tcp, peer),
+            Ok((tcp, peer)) => take(&server, bound.protocol.into(), tcp, peer),
+            Err(error) => after_accept_error(&error).await,
+        }
+    }
+}
+
+/// What stands behind a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// A protocol on a port.
+    Port(Protocol),
+    /// LMTP on the socket that is configured.
+    Lmtp,
+    /// LMTP on the socket of `mailyard deliver`.
+    Deliver,
+}
+
+impl From<Protocol> for Door {
+    fn from(protocol: Protocol) -> Self {
+        Door::Port(protocol)
+    }
+}
+
+impl Door {
+    fn name(self) -> &'static str {
+        match self {
+            Door::Port(protocol) => protocol.name(),
+            Door::Lmtp => "lmtp-socket",
+            Door::Deliver => "deliver-socket",
+        }
+    }
+
+    fn is_tls(self) -> bool {
+        matches!(self, Door::Port(protocol) if protocol.is_tls())
+    }
+}
+
+/// Takes connections of a Unix socket until the server stops.
+pub async fn serve_socket(server: Arc<Server>, listener: UnixListener, door: Door) {
+    let mut stopping = server.stopping();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stopping.wait() => return,
+        };
+        match accepted {
+            Ok((unix, _)) => take_stream(&server, door, Stream::Unix(unix), None),
             Err(error) => after_accept_error(&error).await,
         }
     }
@@ -53,18 +100,36 @@ pub async fn after_accept_error(error: &io::Error) {
     tokio::time::sleep(BREATH).await;
 }
 
-fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAddr) {
+fn take(server: &Arc<Server>, door: Door, tcp: TcpStream, peer: SocketAddr) {
+    let peer = peer.ip().to_canonical();
+    if door == Door::Port(Protocol::Lmtp) && !server.current().config.delivery.networks.contains(peer) {
+        server.metrics.connections_refused.inc();
+        tracing::warn!(%peer, limit = "delivery.networks", "connection refused");
+        // RFC 5321 §3.1.
+        let _ = tcp.try_write(b"554 5.7.1 This network is not trusted\r\n");
+        return;
+    }
+    if tcp.set_nodelay(true).is_ok() {
+        take_stream(server, door, Stream::Plain(tcp), Some(peer));
+    }
+}
+
+fn take_stream(server: &Arc<Server>, door: Door, stream: Stream, peer: Option<IpAddr>) {
     let current = server.current();
     let limits = &current.config.limits;
-    let counted = server.counts.admit(peer.ip(), limits.connections_max, limits.connections_per_address_max);
+    let counted = server.counts.admit(
+        peer.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+        limits.connections_max,
+        limits.connections_per_address_max,
+    );
     match counted {
         Ok(counted) => {
             let server = Arc::clone(server);
             tokio::spawn(async move {
                 let id = server.connection_ids.fetch_add(1, Ordering::Relaxed);
-                let open = Open::new(&server, protocol, id);
-                tracing::debug!(connection = id, %peer, listener = protocol.name(), "connected");
-                let result = converse(&server, current, protocol, tcp, peer, id).await;
+                let open = Open::new(&server, door, id);
+                tracing::debug!(connection = id, ?peer, listener = door.name(), "connected");
+                let result = converse(&server, current, door, stream, peer, id).await;
                 drop((open, counted));
                 match result {
                     Ok(()) => tracing::debug!(connection = id, "closed"),
@@ -74,13 +139,15 @@ fn take(server: &Arc<Server>, protocol: Protocol, tcp: TcpStream, peer: SocketAd
         }
         Err(Refused(limit)) => {
             server.metrics.connections_refused.inc();
-            tracing::warn!(%peer, limit, "connection refused");
+            tracing::warn!(?peer, limit, "connection refused");
             // RFC 9051 §7.1.5: BYE as a greeting; RFC 3206 §4. The socket's buffer is empty, so this never waits.
-            let _ = match protocol {
-                Protocol::Imap => tcp.try_write(b"* BYE [UNAVAILABLE] too many connections\r\n"),
-                Protocol::Pop3 => tcp.try_write(b"-ERR [SYS/TEMP] too many connections\r\n"),
-                Protocol::Imaps | Protocol::Pop3s | Protocol::Metrics => Ok(0),
+            let words: &[u8] = match door {
+                Door::Port(Protocol::Imap) => b"* BYE [UNAVAILABLE] too many connections\r\n",
+                Door::Port(Protocol::Pop3) => b"-ERR [SYS/TEMP] too many connections\r\n",
+                Door::Port(Protocol::Lmtp) | Door::Lmtp | Door::Deliver => b"421 4.3.2 too many connections\r\n",
+                Door::Port(Protocol::Imaps | Protocol::Pop3s | Protocol::Metrics) => b"",
             };
+            stream.say_at_once(words);
         }
     }
 }
@@ -93,8 +160,8 @@ struct Open<'a> {
 }
 
 impl<'a> Open<'a> {
-    fn new(server: &'a Server, protocol: Protocol, id: u64) -> Self {
-        let listener = metrics::Listener { listener: protocol.name() };
+    fn new(server: &'a Server, door: Door, id: u64) -> Self {
+        let listener = metrics::Listener { listener: door.name() };
         server.metrics.connections.get_or_create(&listener).inc();
         server.metrics.connections_open.get_or_create(&listener).inc();
         Open { server, listener, id }
@@ -111,33 +178,34 @@ impl Drop for Open<'_> {
 async fn converse(
     server: &Arc<Server>,
     current: Arc<Current>,
-    protocol: Protocol,
-    tcp: TcpStream,
-    peer: SocketAddr,
+    door: Door,
+    mut stream: Stream,
+    peer: Option<IpAddr>,
     id: u64,
 ) -> io::Result<()> {
-    tcp.set_nodelay(true)?;
-    let loopback = peer.ip().to_canonical().is_loopback();
-    let mut connection =
-        Connection { id, peer: Some(peer.ip().to_canonical()), tls: false, loopback, ..Connection::default() };
-    let mut stream = Stream::Plain(tcp);
+    let loopback = peer.is_none_or(|peer| peer.is_loopback());
+    let mut connection = Connection { id, peer, tls: false, loopback, ..Connection::default() };
     match &current.tls {
-        Some(tls) if protocol.is_tls() => {
+        Some(tls) if door.is_tls() => {
             (stream, connection.channel_binding) = handshake(server, &current, stream, tls).await?;
             connection.tls = true;
         }
-        None if protocol.is_tls() => return Err(io::Error::other("no certificate is configured")),
-        tls => connection.starttls_available = tls.is_some(),
+        None if door.is_tls() => return Err(io::Error::other("no certificate is configured")),
+        tls => connection.starttls_available = tls.is_some() && matches!(door, Door::Port(_)),
     }
     let wake = Arc::new(Notify::new());
     let waker = Arc::clone(&wake);
     let output_bytes_max = usize::try_from(current.config.limits.output_bytes_max).unwrap_or(usize::MAX);
     let (waker, now): (sessions::Waker, _) = (Arc::new(move || waker.notify_one()), server.now());
-    let session: Box<dyn ProtocolSession> = match protocol {
-        Protocol::Pop3 | Protocol::Pop3s => {
+    let session: Box<dyn ProtocolSession> = match door {
+        Door::Port(Protocol::Lmtp) | Door::Lmtp => {
+            Box::new(LmtpSession::new(Arc::clone(&current.lmtp), connection, waker, now))
+        }
+        Door::Deliver => Box::new(LmtpSession::new(Arc::clone(&current.deliver), connection, waker, now)),
+        Door::Port(Protocol::Pop3 | Protocol::Pop3s) => {
             Box::new(Pop3Session::new(Arc::clone(&current.pop3), connection, waker, now))
         }
-        Protocol::Imap | Protocol::Imaps | Protocol::Metrics => {
+        Door::Port(Protocol::Imap | Protocol::Imaps | Protocol::Metrics) => {
             Box::new(ImapSession::new(Arc::clone(&current.imap), connection, waker, now))
         }
     };
@@ -274,9 +342,10 @@ impl Driver<'_> {
     /// Before login it waits for a permit: a password hash is much work, and a crowd that logs in must neither use all threads nor all
     /// memory. The runtime is told of it, so that it is in nobody's way.
     async fn step(&mut self) -> Step {
-        let permit = match self.session.account() {
-            None => self.server.login_permits.acquire().await.ok(),
-            Some(_) => None,
+        let work = self.session.work();
+        let permit = match work {
+            Work::Login => self.server.login_permits.acquire().await.ok(),
+            Work::Ordinary | Work::SeveralAccounts => None,
         };
         let now = self.server.now();
         let Driver { session, output, began, server, .. } = self;
@@ -284,6 +353,7 @@ impl Driver<'_> {
         let step = match permit {
             // The permits bound the threads that this makes.
             Some(_permit) => tokio::task::block_in_place(run),
+            None if work == Work::SeveralAccounts => server.steps.run_for_several(run).await,
             None => server.steps.run(run).await,
         };
         if self.server.now().monotonic.saturating_sub(now.monotonic) >= LONG_STEP {

@@ -17,14 +17,16 @@ pub enum Protocol {
     Pop3,
     /// POP3 over TLS.
     Pop3s,
+    /// LMTP, for mail transfer agents of trusted networks.
+    Lmtp,
     /// Metrics over HTTP.
     Metrics,
 }
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 5] =
-        [Protocol::Imap, Protocol::Imaps, Protocol::Pop3, Protocol::Pop3s, Protocol::Metrics];
+    pub const ALL: [Protocol; 6] =
+        [Protocol::Imap, Protocol::Imaps, Protocol::Pop3, Protocol::Pop3s, Protocol::Lmtp, Protocol::Metrics];
 
     /// Whether TLS begins at once.
     pub const fn is_tls(self) -> bool {
@@ -38,6 +40,7 @@ impl Protocol {
             Protocol::Imaps => "imaps",
             Protocol::Pop3 => "pop3",
             Protocol::Pop3s => "pop3s",
+            Protocol::Lmtp => "lmtp",
             Protocol::Metrics => "metrics",
         }
     }

@@ -10,7 +10,7 @@ mod stream;
 mod tls;
 mod writers;
 
-pub use connection::{after_accept_error, serve_mail};
+pub use connection::{Door, after_accept_error, serve_mail, serve_socket};
 pub use counts::ConnectionCounts;
 pub use listener::{Bound, Listeners, Protocol, bind};
 pub use metrics_http::serve_metrics;

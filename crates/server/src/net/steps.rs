@@ -55,6 +55,13 @@ impl Steps {
         let _permit = self.permits.acquire().await.ok();
         step()
     }
+
+    /// Runs a step that changes several accounts. It never counts as alone, so that it has all of them written side by side.
+    pub async fn run_for_several<T>(&self, step: impl FnOnce() -> T) -> T {
+        let company = if self.all > 1 { 2 } else { 1 };
+        let _permits = self.permits.acquire_many(company).await.ok();
+        step()
+    }
 }
 
 #[cfg(test)]
@@ -99,5 +106,6 @@ mod tests {
         });
         assert_eq!(steps.permits.available_permits(), workers - SPARE);
         assert!(steps.is_alone());
+        assert!(!runtime.block_on(steps.run_for_several(|| steps.is_alone())));
     }
 }

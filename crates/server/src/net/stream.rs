@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use sessions::ChannelBinding;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -19,10 +19,12 @@ const READ_BYTES: usize = 64 * 1024;
 /// The same over TLS, where the buffer has to be there before: small, since idle connections keep it.
 const TLS_READ_BYTES: usize = 2 * 1024;
 
-/// The two kinds of connection.
+/// The kinds of connection.
 pub enum Stream {
     /// In the clear.
     Plain(TcpStream),
+    /// Within the machine.
+    Unix(UnixStream),
     /// Over TLS. Boxed: it is large, and most of a task's life it is only moved.
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -42,6 +44,11 @@ impl Stream {
                     return result;
                 }
             },
+            Stream::Unix(unix) => {
+                unix.readable().await?;
+                buffer.reserve(READ_BYTES);
+                unix.read_buf(buffer).await
+            }
             Stream::Tls(tls) => {
                 // More is there once something was read: the buffer grows with the input, and is given back when it is empty.
                 buffer.reserve(TLS_READ_BYTES.max(buffer.capacity().min(READ_BYTES)));
@@ -55,6 +62,7 @@ impl Stream {
     fn acknowledge(&self) {
         let tcp = match self {
             Stream::Plain(tcp) => tcp,
+            Stream::Unix(_) => return,
             Stream::Tls(tls) => tls.get_ref().0,
         };
         // Only speed depends on it.
@@ -65,31 +73,44 @@ impl Stream {
     pub async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(tcp) => tcp.write(bytes).await,
+            Stream::Unix(unix) => unix.write(bytes).await,
             Stream::Tls(tls) => tls.write(bytes).await,
         }
+    }
+
+    /// Sends a few words on a connection that is to be dropped. The socket's buffer is empty, so this never waits; whether they arrive is
+    /// no matter.
+    pub fn say_at_once(&self, words: &[u8]) {
+        let _ = match self {
+            Stream::Plain(tcp) => tcp.try_write(words),
+            Stream::Unix(unix) => unix.try_write(words),
+            Stream::Tls(_) => Ok(0),
+        };
     }
 
     /// Hands everything written to the kernel.
     pub async fn flush(&mut self) -> io::Result<()> {
         match self {
-            Stream::Plain(_) => Ok(()),
+            Stream::Plain(_) | Stream::Unix(_) => Ok(()),
             Stream::Tls(tls) => tls.flush().await,
         }
     }
 
     /// The error that the connection has met meanwhile, such as a reset by the other side. Asks the kernel, and waits for nothing.
     pub fn check(&self) -> io::Result<()> {
-        let tcp = match self {
-            Stream::Plain(tcp) => tcp,
-            Stream::Tls(tls) => tls.get_ref().0,
+        let error = match self {
+            Stream::Plain(tcp) => tcp.take_error(),
+            Stream::Unix(unix) => unix.take_error(),
+            Stream::Tls(tls) => tls.get_ref().0.take_error(),
         };
-        tcp.take_error()?.map_or(Ok(()), Err)
+        error?.map_or(Ok(()), Err)
     }
 
     /// Tells the other side that nothing more comes.
     pub async fn shut_down(&mut self) -> io::Result<()> {
         match self {
             Stream::Plain(tcp) => tcp.shutdown().await,
+            Stream::Unix(unix) => unix.shutdown().await,
             Stream::Tls(tls) => tls.shutdown().await,
         }
     }
@@ -102,6 +123,7 @@ impl Stream {
                 let binding = tls::channel_binding(tls, stream.get_ref().1);
                 Ok((Stream::Tls(Box::new(stream)), binding))
             }
+            Stream::Unix(_) => Err(io::Error::other("a Unix socket has no TLS")),
             Stream::Tls(_) => Err(io::Error::other("the connection has TLS already")),
         }
     }

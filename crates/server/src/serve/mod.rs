@@ -20,7 +20,7 @@ use crate::config::{self, Config};
 use crate::net::{self, Bound, Listeners, Protocol};
 use crate::server::Server;
 use crate::users::Directory;
-use crate::{admin, control};
+use crate::{admin, control, deliver};
 
 /// What a server is started with.
 pub struct Setup {
@@ -129,15 +129,19 @@ async fn serve(
         control::bind(data).map_err(|error| Error::from(error).context(control::socket_path(data).display()))?;
     {
         let ready_line = Ready { bound: &bound };
-        let [imap, imaps, pop3, pop3s, metrics] = Protocol::ALL.map(|protocol| ready_line.addresses(protocol));
+        let [imap, imaps, pop3, pop3s, lmtp, metrics] = Protocol::ALL.map(|protocol| ready_line.addresses(protocol));
         ready(&ready_line)?;
-        tracing::info!(imap, imaps, pop3, pop3s, metrics, data = %data.display(), pid = std::process::id(), "ready");
+        tracing::info!(imap, imaps, pop3, pop3s, lmtp, metrics, data = %data.display(), pid = std::process::id(), "ready");
     }
+    let mut sockets = deliver::bind(&setup.config)?;
     let maintenance = Maintenance::start(Arc::clone(&server.store))?;
     tokio::spawn(control::serve_control(socket, context, server.stopping()));
+    for socket in &mut sockets {
+        drop(tokio::spawn(net::serve_socket(Arc::clone(server), socket.listener()?, socket.door())));
+    }
     for bound in bound {
         match bound.protocol {
-            Protocol::Imap | Protocol::Imaps | Protocol::Pop3 | Protocol::Pop3s => {
+            Protocol::Imap | Protocol::Imaps | Protocol::Pop3 | Protocol::Pop3s | Protocol::Lmtp => {
                 drop(tokio::spawn(net::serve_mail(Arc::clone(server), bound)));
             }
             Protocol::Metrics => {
@@ -149,6 +153,7 @@ async fn serve(
         reload(server, &setup);
     }
     stop(server, &mut signals).await;
+    drop(sockets);
     let _ = std::fs::remove_file(control::socket_path(data));
     maintenance.stop();
     tracing::info!("stopped");
@@ -166,11 +171,12 @@ fn listeners(setup: &Setup) -> Result<Listeners> {
         (Protocol::Imaps, &listen.imaps),
         (Protocol::Pop3, &listen.pop3),
         (Protocol::Pop3s, &listen.pop3s),
+        (Protocol::Lmtp, &listen.lmtp),
         (Protocol::Metrics, &listen.metrics),
     ];
     let listeners: Listeners =
         all.into_iter().flat_map(|(protocol, addresses)| addresses.iter().map(move |a| (protocol, *a))).collect();
-    if listeners.is_empty() {
+    if listeners.is_empty() && listen.lmtp_socket.as_os_str().is_empty() {
         return Err(Error::new(
             ErrorKind::Invalid,
             "nothing to listen on: give --listen imap=127.0.0.1:1143, or configure the section [listen]",

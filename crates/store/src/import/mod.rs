@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 
 use model::{Error, MailboxName, Result};
 
+pub(crate) use self::remote::flags_as_far_as_possible;
 pub use self::remote::{Added, Adopted, RemoteMailbox, RemoteMessage};
 use self::source::Source;
 pub(crate) use self::status::{CUT, EXPORT_FIELD, RAW};

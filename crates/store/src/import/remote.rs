@@ -264,7 +264,7 @@ impl RemoteMailbox {
 }
 
 /// The bits of `names`, without those keywords that the mailbox cannot have any more; and whether there are such.
-fn flags_as_far_as_possible(
+pub(crate) fn flags_as_far_as_possible(
     transaction: &mut Transaction,
     mailbox: MailboxId,
     names: &FlagNames,

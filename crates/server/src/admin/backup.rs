@@ -1,0 +1,161 @@
+//! `backup`, and `restore --from`: the store does the work, here it is asked and reported.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use model::{AccountName, Error, ErrorKind, Result};
+use platform::Env;
+use serde_json::{Value, json};
+use store::backup::{Pick, Repository, Snapshot};
+
+pub use store::backup::RestoreOptions as Place;
+
+use super::{Context, Progress, care};
+
+/// The snapshot that is meant: by name, by time, or the newest one.
+pub fn pick(id: Option<String>, at_unix_seconds: Option<i64>) -> Pick {
+    match (id, at_unix_seconds) {
+        (Some(id), _) => Pick::Id(id),
+        (None, Some(time)) => Pick::At(time),
+        (None, None) => Pick::Newest,
+    }
+}
+
+/// `backup --to`: a snapshot of one account or of all. An account that cannot be backed up does not keep the others from it.
+pub fn save(context: &Context, user: Option<&str>, to: &Path, progress: &mut dyn Progress) -> Result<Value> {
+    let repository = Repository::create(context.store.env().clone(), to)?;
+    let (mut rows, mut failed) = (Vec::new(), Vec::new());
+    for name in care::selected(context, user)? {
+        let saved = context.store.account(&name).and_then(|account| repository.save(&account, &mut octets(progress)));
+        match saved {
+            Ok(Some(report)) => rows.push(json!({
+                "user": name.as_str(),
+                "snapshot": report.snapshot.id,
+                "files": report.snapshot.files.len(),
+                "bytes": report.snapshot.bytes(),
+                "copied_files": report.copied_files,
+                "copied_bytes": report.copied_bytes,
+            })),
+            Ok(None) => break,
+            Err(error) if user.is_none() => {
+                progress.notice(format!("{name}: not backed up: {error}"));
+                failed.push(name);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(json!({ "snapshots": rows })),
+        false => {
+            Err(Error::new(ErrorKind::Io, format!("{} accounts were backed up, {} were not", rows.len(), failed.len())))
+        }
+    }
+}
+
+/// `restore --from`
+pub fn restore(
+    context: &Context,
+    user: &AccountName,
+    from: &Path,
+    pick: &Pick,
+    place: &Place,
+    progress: &mut dyn Progress,
+) -> Result<Value> {
+    let repository = Repository::open(context.store.env().clone(), from)?;
+    let snapshot = repository.pick(user, pick)?;
+    let report = context.store.restore_backup(&repository, &snapshot, place, &mut octets(progress))?;
+    for damaged in &report.damaged {
+        progress.notice(format!("left out: {damaged}"));
+    }
+    Ok(json!({
+        "snapshot": snapshot.id,
+        "account": place.account.as_str(),
+        "account_is_new": report.account_is_new,
+        "mailboxes": report.mailboxes,
+        "restored": report.restored,
+        "already_there": report.already_there,
+        "other_uids": report.other_uids,
+        "lost_keywords": report.lost_keywords,
+        "damaged": report.damaged.len(),
+        "interrupted": report.was_stopped,
+    }))
+}
+
+/// `backup list`
+pub fn list(dir: &Path, user: Option<&str>) -> Result<Value> {
+    let repository = Repository::open(Env::real(), dir)?;
+    let (mut rows, mut unreadable) = (Vec::new(), Vec::new());
+    for name in selected(&repository, user)? {
+        for id in repository.ids(&name)? {
+            match repository.snapshot(&name, &id) {
+                Ok(snapshot) => rows.push(row(&snapshot)),
+                Err(error) => unreadable.push(error.to_string()),
+            }
+        }
+    }
+    Ok(json!({ "snapshots": rows, "unreadable": unreadable }))
+}
+
+fn row(snapshot: &Snapshot) -> Value {
+    json!({
+        "user": snapshot.account.as_str(),
+        "snapshot": snapshot.id,
+        "unix_seconds": snapshot.time,
+        "files": snapshot.files.len(),
+        "bytes": snapshot.bytes(),
+    })
+}
+
+/// `backup verify`
+pub fn verify(dir: &Path, user: Option<&str>, progress: &mut dyn Progress) -> Result<Value> {
+    let repository = Repository::open(Env::real(), dir)?;
+    let (mut snapshots, mut files, mut bytes, mut findings) = (0, 0, 0, Vec::new());
+    for name in selected(&repository, user)? {
+        let report = repository.verify(&name, &mut octets(progress))?;
+        snapshots += report.snapshots;
+        files += report.files;
+        bytes += report.bytes;
+        for finding in report.findings {
+            findings.push(json!({
+                "user": name.as_str(),
+                "file": finding.file,
+                "snapshots": finding.snapshots.join(" "),
+                "what": finding.what,
+            }));
+        }
+        if report.was_stopped {
+            return Err(Error::new(ErrorKind::Io, "interrupted: not everything was verified"));
+        }
+    }
+    Ok(json!({
+        "snapshots": snapshots, "files": files, "bytes": bytes, "damaged": findings.len(), "findings": findings
+    }))
+}
+
+/// `backup forget`
+pub fn forget(dir: &Path, user: Option<&str>, keep: u32) -> Result<Value> {
+    let repository = Repository::open(Env::real(), dir)?;
+    let mut rows = Vec::new();
+    for name in selected(&repository, user)? {
+        rows.extend(repository.forget(&name, usize::try_from(keep).unwrap_or(usize::MAX))?.iter().map(row));
+    }
+    Ok(json!({ "forgotten": rows.len(), "snapshots": rows }))
+}
+
+/// The account of `user`, or all accounts that the directory has.
+fn selected(repository: &Repository, user: Option<&str>) -> Result<Vec<AccountName>> {
+    let accounts = repository.accounts()?;
+    let Some(user) = user else { return Ok(accounts) };
+    let name = AccountName::new(user)?;
+    match accounts.contains(&name) {
+        true => Ok(vec![name]),
+        false => Err(Error::new(ErrorKind::NotFound, format!("there is no snapshot of {name}"))),
+    }
+}
+
+fn octets(progress: &mut dyn Progress) -> impl FnMut(u64, u64) -> ControlFlow<()> {
+    |done, total| {
+        progress.advanced(done, total, "bytes");
+        if progress.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}

@@ -1,0 +1,148 @@
+//! The manifest of a snapshot: lines of text, the last of which has the digest of the others.
+
+use model::{AccountName, CivilDate, DateTime};
+use sha2::{Digest, Sha256};
+
+/// The first line.
+const FIRST_LINE: &str = "mailyard snapshot 1";
+
+/// A file of the account's log, as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotFile {
+    /// Its name in `log/`.
+    pub name: String,
+    /// Octets.
+    pub len: u64,
+    /// SHA-256 of its octets, 64 hexadecimal digits.
+    pub sha256: String,
+}
+
+/// One account at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Its name: the time in UTC, with a number when there were several in one second.
+    pub id: String,
+    /// Whose it is.
+    pub account: AccountName,
+    /// When it was made, Unix seconds.
+    pub time: i64,
+    /// The last frame of the log that is in it.
+    pub frame: u64,
+    /// The files of the log, in the order of their frames.
+    pub files: Vec<SnapshotFile>,
+}
+
+impl Snapshot {
+    /// Octets of all its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.len))
+    }
+
+    /// The name of the `nth` snapshot (from 0) of a second: `20261122T051700Z`, then `20261122T051700Z-1`.
+    pub(super) fn id_of(time: i64, nth: u32) -> String {
+        let when = DateTime::utc(time);
+        let CivilDate { year, month, day } = when.civil_date();
+        let (hour, minute, second) = when.time_of_day();
+        let mut id = format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z");
+        if nth > 0 {
+            id.push_str(&format!("-{nth:02}"));
+        }
+        id
+    }
+
+    /// Whether a snapshot of this name was made at `time` or before.
+    pub(super) fn is_id_until(id: &str, time: i64) -> bool {
+        // Names sort like times, and the number stands behind the time.
+        id.split('-').next().is_some_and(|second| *second <= *Snapshot::id_of(time, 0))
+    }
+
+    pub(super) fn write(&self) -> Vec<u8> {
+        let Snapshot { id, account, time, frame, files } = self;
+        let mut text = format!("{FIRST_LINE}\nid {id}\naccount {account}\ntime {time}\nframe {frame}\n");
+        for SnapshotFile { name, len, sha256 } in files {
+            text.push_str(&format!("file {name} {len} {sha256}\n"));
+        }
+        let digest = super::hex(Sha256::new_with_prefix(text.as_bytes()));
+        text.push_str(&format!("sha256 {digest}\n"));
+        text.into_bytes()
+    }
+
+    /// `None`: it is damaged, or of another version.
+    pub(super) fn read(bytes: &[u8]) -> Option<Snapshot> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let at = text.rfind("sha256 ")?;
+        let (body, last) = text.split_at_checked(at)?;
+        let digest = super::hex(Sha256::new_with_prefix(body.as_bytes()));
+        if last != format!("sha256 {digest}\n") {
+            return None;
+        }
+        let mut lines = body.lines();
+        if lines.next()? != FIRST_LINE {
+            return None;
+        }
+        let id = lines.next()?.strip_prefix("id ")?.to_owned();
+        let account = AccountName::new(lines.next()?.strip_prefix("account ")?).ok()?;
+        let time = lines.next()?.strip_prefix("time ")?.parse().ok()?;
+        let frame = lines.next()?.strip_prefix("frame ")?.parse().ok()?;
+        let files = lines.map(file).collect::<Option<Vec<_>>>()?;
+        Some(Snapshot { id, account, time, frame, files })
+    }
+}
+
+/// `file NAME LEN SHA256`. A name that could lead out of the directory is none.
+fn file(line: &str) -> Option<SnapshotFile> {
+    let mut words = line.strip_prefix("file ")?.split(' ');
+    let (name, len, sha256) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
+    let is_name = name.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+    let is_digest = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_whole = is_name && is_digest && words.next().is_none();
+    is_whole.then(|| SnapshotFile { name: name.to_owned(), len, sha256: sha256.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn snapshot() -> Snapshot {
+        let file = |name: &str, len| SnapshotFile { name: name.to_owned(), len, sha256: "0f".repeat(32) };
+        Snapshot {
+            id: Snapshot::id_of(1_795_324_620, 0),
+            account: AccountName::new("ann@example.org").unwrap(),
+            time: 1_795_324_620,
+            frame: 7,
+            files: vec![file("segment-1", 10), file("tail-2", 0)],
+        }
+    }
+
+    #[test]
+    fn manifests_come_back() {
+        let snapshot = snapshot();
+        assert_eq!(snapshot.id, "20261122T051700Z");
+        assert_eq!(Snapshot::id_of(snapshot.time, 2), "20261122T051700Z-02");
+        assert!(Snapshot::is_id_until("20261122T051700Z-02", snapshot.time));
+        assert!(!Snapshot::is_id_until("20261122T051700Z", snapshot.time - 1));
+        assert_eq!(Snapshot::read(&snapshot.write()), Some(snapshot));
+    }
+
+    #[test]
+    fn every_damage_is_seen() {
+        let bytes = snapshot().write();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            assert_eq!(Snapshot::read(&damaged), None, "octet {at}");
+            assert_eq!(Snapshot::read(&bytes[..at]), None, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn names_stay_in_the_directory() {
+        let digest = "0".repeat(64);
+        assert!(file(&format!("file tail-1 5 {digest}")).is_some());
+        for bad in ["../x", "a/b", ".x", "", "a b"] {
+            assert_eq!(file(&format!("file {bad} 5 {digest}")), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Backups of accounts: a directory that any number of snapshots share.
+//!
+//! ```text
+//! DIR/mailyard-backup                       what this is, and in which version; a lock on it is held by whoever writes
+//! DIR/accounts/NAME/files/FILE.SHA256       a file of the account's log, or the durable part of one; never changed
+//! DIR/accounts/NAME/snapshots/ID            a manifest: which files, under which names, are the log at one moment
+//! ```
+//!
+//! Invariants:
+//! - A manifest is written when every file that it names is there and durable, whole or not at all. So a snapshot that is listed can be
+//!   restored, whatever has interrupted this or a later backup.
+//! - A file that has its last name is complete, durable and never written again; several snapshots may need it.
+//! - A snapshot is the account at one durable frame of its log ([`index::Log::files`]).
+//!
+//! Sealed segments are copied once; the tails, at most some megabytes, with each snapshot. Byte tables: `docs/format-backup.md`.
+
+mod manifest;
+mod merge;
+mod restore;
+mod save;
+mod verify;
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use model::{AccountName, Error, ErrorKind, Result};
+use platform::{Disk, Env, LockGuard};
+use sha2::{Digest, Sha256};
+
+pub use manifest::{Snapshot, SnapshotFile};
+pub use restore::{RestoreOptions, RestoreReport};
+pub use save::SaveReport;
+pub use verify::{BackupFinding, VerifyReport};
+
+/// The file that says what the directory is.
+const MARK_FILE: &str = "mailyard-backup";
+/// What it says.
+const MARK: &[u8] = b"mailyard backup 1\n";
+/// Begins the name of a file that is not finished.
+const UNFINISHED: &str = ".new-";
+/// Octets that are copied or compared at a time.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Hears how far a long run is, in octets (done, of all); may end it. What is done by then stays and need not be done again.
+pub type Listener<'a> = &'a mut dyn FnMut(u64, u64) -> ControlFlow<()>;
+
+/// Which snapshot is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pick {
+    /// The newest one.
+    Newest,
+    /// The newest one that was made at this time (Unix seconds) or before.
+    At(i64),
+    /// The one of this name.
+    Id(String),
+}
+
+/// A directory of backups.
+#[derive(Debug)]
+pub struct Repository {
+    env: Env,
+    dir: PathBuf,
+}
+
+/// Keeps others from writing to the directory meanwhile.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    _lock: LockGuard,
+}
+
+impl Repository {
+    /// A directory of backups that is there. [`ErrorKind::NotFound`] when it is none.
+    pub fn open(env: Env, dir: &Path) -> Result<Repository> {
+        match env.disk.read(&dir.join(MARK_FILE)) {
+            Ok(mark) if mark == MARK => Ok(Repository { env, dir: dir.to_owned() }),
+            Ok(_) => {
+                Err(Error::new(ErrorKind::Invalid, "the backup was made by another version").context(dir.display()))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::NotFound, "there are no backups here").context(dir.display()))
+            }
+            Err(error) => Err(Error::from(error).context(dir.display())),
+        }
+    }
+
+    /// The same, made when the directory is not there or empty.
+    pub fn create(env: Env, dir: &Path) -> Result<Repository> {
+        let disk = &env.disk;
+        disk.create_dir_all_durable(dir)?;
+        if !disk.exists(&dir.join(MARK_FILE))? {
+            let temporary = format!("{UNFINISHED}{MARK_FILE}");
+            if disk.list(dir)?.iter().any(|entry| entry.name.as_encoded_bytes() != temporary.as_bytes()) {
+                return Err(Error::new(ErrorKind::Invalid, "the directory holds something else").context(dir.display()));
+            }
+            disk.replace_file(&dir.join(MARK_FILE), &dir.join(temporary), MARK)?;
+        }
+        Repository::open(env, dir)
+    }
+
+    /// The accounts that have snapshots, sorted.
+    pub fn accounts(&self) -> Result<Vec<AccountName>> {
+        let entries = list(&*self.env.disk, &self.dir.join("accounts"))?;
+        let names = entries.iter().filter_map(|name| AccountName::new(name).ok().filter(|one| one.as_str() == name));
+        let mut accounts = Vec::new();
+        for name in names {
+            if !list(&*self.env.disk, &self.snapshots_dir(&name))?.is_empty() {
+                accounts.push(name);
+            }
+        }
+        accounts.sort();
+        Ok(accounts)
+    }
+
+    /// All snapshots of an account, the oldest first. `Corrupt` when a manifest is damaged.
+    pub fn snapshots(&self, account: &AccountName) -> Result<Vec<Snapshot>> {
+        self.ids(account)?.iter().map(|id| self.snapshot(account, id)).collect()
+    }
+
+    /// A snapshot of an account. [`ErrorKind::NotFound`] when there is none such. Other manifests may be damaged.
+    pub fn pick(&self, account: &AccountName, pick: &Pick) -> Result<Snapshot> {
+        let mut ids = self.ids(account)?;
+        let id = match pick {
+            Pick::Newest => ids.pop(),
+            Pick::At(time) => ids.into_iter().rfind(|id| Snapshot::is_id_until(id, *time)),
+            Pick::Id(id) => ids.into_iter().find(|one| one == id),
+        };
+        let no_such = || Error::new(ErrorKind::NotFound, format!("there is no such snapshot of {account}"));
+        self.snapshot(account, &id.ok_or_else(no_such)?)
+    }
+
+    /// The names of the snapshots of an account, the oldest first.
+    pub fn ids(&self, account: &AccountName) -> Result<Vec<String>> {
+        let mut ids = list(&*self.env.disk, &self.snapshots_dir(account))?;
+        ids.retain(|id| !id.starts_with('.'));
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// The snapshot of this name. `Corrupt` when its manifest is damaged.
+    pub fn snapshot(&self, account: &AccountName, id: &str) -> Result<Snapshot> {
+        let path = self.snapshots_dir(account).join(id);
+        let bytes = self.env.disk.read(&path)?;
+        let snapshot = Snapshot::read(&bytes).filter(|snapshot| snapshot.id == id && snapshot.account == *account);
+        snapshot.ok_or_else(|| Error::new(ErrorKind::Corrupt, "the manifest is damaged").context(path.display()))
+    }
+
+    fn account_dir(&self, account: &AccountName) -> PathBuf {
+        self.dir.join("accounts").join(account.as_str())
+    }
+
+    fn files_dir(&self, account: &AccountName) -> PathBuf {
+        self.account_dir(account).join("files")
+    }
+
+    fn snapshots_dir(&self, account: &AccountName) -> PathBuf {
+        self.account_dir(account).join("snapshots")
+    }
+
+    /// Where a file of a snapshot lies.
+    fn path_of(&self, account: &AccountName, file: &SnapshotFile) -> PathBuf {
+        self.files_dir(account).join(format!("{}.{}", file.name, file.sha256))
+    }
+
+    /// Lets nobody else write until the guard is dropped. [`ErrorKind::InUse`] when somebody does.
+    fn writing(&self) -> Result<Writing> {
+        let lock = self.env.disk.lock(&self.dir.join(MARK_FILE));
+        let lock = lock.map_err(|error| Error::from(error).context(format!("the backup {}", self.dir.display())))?;
+        Ok(Writing { _lock: lock })
+    }
+}
+
+/// The names in a directory that may not be there.
+fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
+    match disk.list(dir) {
+        Ok(entries) => Ok(entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::from(error).context(dir.display())),
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The whole of a file in pieces, with its digest.
+fn read_through(disk: &dyn Disk, path: &Path, take: &mut dyn FnMut(&[u8], u64) -> Result<()>) -> Result<(u64, String)> {
+    let file = disk.open(path, platform::OpenMode::Read)?;
+    let mut hash = Sha256::new();
+    let (mut piece, mut at) = (vec![0; PIECE_BYTES as usize], 0u64);
+    loop {
+        let read = file.read_at(&mut piece, at)?;
+        let bytes = piece.get(..read).unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok((at, hex(hash)));
+        }
+        hash.update(bytes);
+        take(bytes, at)?;
+        at += read as u64;
+    }
+}

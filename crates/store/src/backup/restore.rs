@@ -1,0 +1,193 @@
+//! Bringing a snapshot back: as an account that is not there, file by file; into one that is there, message by message.
+//!
+//! Invariant: no client ever sees a UID or a modseq stand for something else than before. What came after the snapshot may be lost, but clients
+//! may know it. So an account or a mailbox that is set back goes on with numbers that are far above those of the snapshot.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use index::Log;
+use model::{AccountName, Error, ErrorKind, MailboxName, Result, Uid};
+use platform::OpenMode;
+
+use super::merge::{Merge, Target};
+use super::{Listener, Repository, Snapshot, read_through};
+use crate::Store;
+use crate::store::remove_tree;
+
+/// UIDs that are left out: so many messages a mailbox may have got since the snapshot.
+pub(super) const UIDS_SKIPPED: u32 = 1_000_000;
+/// Modseqs that are left out likewise.
+pub(super) const MODSEQS_SKIPPED: u64 = 1 << 32;
+/// The log of an account; see `docs/format-log.md`.
+const LOG_DIR: &str = "log";
+
+/// What is to be brought back, and where to.
+#[derive(Clone, Debug)]
+pub struct RestoreOptions {
+    /// The account that gets it; made when it is not there.
+    pub account: AccountName,
+    /// One mailbox of the snapshot only.
+    pub mailbox: Option<MailboxName>,
+    /// The mailbox that gets its messages, instead of the one of the same name.
+    pub into: Option<MailboxName>,
+}
+
+/// What [`Store::restore_backup`] did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RestoreReport {
+    /// There was no such account before.
+    pub account_is_new: bool,
+    /// Mailboxes that were looked at.
+    pub mailboxes: u64,
+    /// Messages that are back.
+    pub restored: u64,
+    /// Messages that were there.
+    pub already_there: u64,
+    /// Of those that are back, in a mailbox that keeps its UIDs: those with another UID, since theirs was given already.
+    pub other_uids: u64,
+    /// Messages that lost a keyword: the mailbox has all that it can have.
+    pub lost_keywords: u64,
+    /// What is damaged and was left out.
+    pub damaged: Vec<String>,
+    /// The listener has ended it; what is back stays, and a second run goes on.
+    pub was_stopped: bool,
+}
+
+impl Store {
+    /// Brings back a snapshot or a mailbox of it. What is there stays; messages of the snapshot that are there are not added again, so that
+    /// it can be repeated. Damage to the backup costs the messages that it hits: the others come back.
+    pub fn restore_backup(
+        &self,
+        from: &Repository,
+        snapshot: &Snapshot,
+        options: &RestoreOptions,
+        listener: Listener<'_>,
+    ) -> Result<RestoreReport> {
+        let account_is_new = !self.accounts()?.contains(&options.account);
+        let mut report = RestoreReport { account_is_new, ..RestoreReport::default() };
+        let dir = self.temporary("restore");
+        let result = self.unpack(from, snapshot, &dir, listener, &mut report).and_then(|()| {
+            if report.was_stopped {
+                return Ok(());
+            }
+            match options.mailbox {
+                None if report.account_is_new => self.take_over(&dir, &options.account, &mut report),
+                _ => self.merge(&dir, options, listener, &mut report),
+            }
+        });
+        if self.env().disk.exists(&dir)? {
+            remove_tree(&*self.env().disk, &dir)?;
+        }
+        result.map(|()| report)
+    }
+
+    /// Puts the files of a snapshot into `dir` as an account has them, durably.
+    fn unpack(
+        &self,
+        from: &Repository,
+        snapshot: &Snapshot,
+        dir: &Path,
+        listener: Listener<'_>,
+        report: &mut RestoreReport,
+    ) -> Result<()> {
+        let disk = &*self.env().disk;
+        let log_dir = dir.join(LOG_DIR);
+        disk.create_dir_all_durable(&log_dir)?;
+        let mut done = 0u64;
+        for file in &snapshot.files {
+            let path = from.path_of(&snapshot.account, file);
+            let out = disk.open(&log_dir.join(&file.name), OpenMode::CreateNew)?;
+            match read_through(disk, &path, &mut |bytes, at| Ok(out.write_at(bytes, at)?)) {
+                Ok((len, digest)) if len == file.len && digest == file.sha256 => {}
+                Ok(_) => report.damaged.push(format!("{}: not what was saved", path.display())),
+                // Without its file the log still has what is in the others.
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    report.damaged.push(format!("{}: missing", path.display()));
+                    disk.remove(&log_dir.join(&file.name))?;
+                    continue;
+                }
+                Err(error) => return Err(error.context(path.display())),
+            }
+            out.sync_data()?;
+            done = done.saturating_add(file.len);
+            if listener(done, snapshot.bytes()) == ControlFlow::Break(()) {
+                report.was_stopped = true;
+                return Ok(());
+            }
+        }
+        disk.sync_dir(&log_dir)?;
+        Ok(disk.sync_dir(dir)?)
+    }
+
+    /// Makes what was unpacked the account, with everything that it had.
+    fn take_over(&self, dir: &Path, name: &AccountName, report: &mut RestoreReport) -> Result<()> {
+        let (log, _) = self.open_log(dir)?;
+        note_damage(&log, report);
+        log.commit(|transaction| {
+            transaction.skip_modseqs(MODSEQS_SKIPPED);
+            let mailboxes: Vec<_> = transaction.state().mailboxes().cloned().collect();
+            for mailbox in mailboxes {
+                report.mailboxes += 1;
+                report.restored += u64::from(mailbox.exists());
+                if let Some(next) = mailbox.uidnext().and_then(after_skipped) {
+                    transaction.skip_uids(mailbox.id(), next)?;
+                }
+            }
+            Ok(())
+        })?;
+        log.close()?;
+        drop(log);
+        self.adopt_directory(dir, name)
+    }
+
+    /// Brings messages from what was unpacked into an account.
+    fn merge(
+        &self,
+        dir: &Path,
+        options: &RestoreOptions,
+        listener: Listener<'_>,
+        report: &mut RestoreReport,
+    ) -> Result<()> {
+        let (log, _) = self.open_log(dir)?;
+        note_damage(&log, report);
+        let state = log.state();
+        let mailboxes: Vec<Arc<index::Mailbox>> = match &options.mailbox {
+            None => state.mailboxes().cloned().collect(),
+            Some(name) => {
+                let no_such = || Error::new(ErrorKind::NotFound, format!("the snapshot has no mailbox {name}"));
+                vec![Arc::clone(state.mailbox_named(name).ok_or_else(no_such)?)]
+            }
+        };
+        if report.account_is_new {
+            self.create_account(&options.account)?;
+        }
+        let account = self.account(&options.account)?;
+        for mailbox in mailboxes {
+            let target = match &options.into {
+                Some(name) => Target::Beside(name.clone()),
+                None => Target::Same,
+            };
+            Merge { from: &log, account: &account, report: &mut *report }.mailbox(&mailbox, &target, listener)?;
+            report.mailboxes += 1;
+            if report.was_stopped {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The UID that comes first when so many are left out. `None` near the end, where none can be spared.
+pub(super) fn after_skipped(next: Uid) -> Option<Uid> {
+    next.get().checked_add(UIDS_SKIPPED).and_then(Uid::new)
+}
+
+fn note_damage(log: &Log, report: &mut RestoreReport) {
+    let describe = |finding: index::Finding| {
+        let file = PathBuf::from(finding.file.file_name().unwrap_or_default());
+        format!("{} at {}: {}", file.display(), finding.offset, finding.what)
+    };
+    report.damaged.extend(log.damage().into_iter().map(describe));
+}
