@@ -93,7 +93,10 @@ impl MboxAccount {
         match self.read_once(id, read)? {
             Looked::Done => Ok(()),
             Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file has just changed")),
-            Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
+            // Not known to be anywhere is not known to be gone.
+            Looked::Nowhere => {
+                Err(Error::new(ErrorKind::InUse, format!("the message {id} has to be looked for first")))
+            }
         }
     }
 
