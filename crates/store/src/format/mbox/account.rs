@@ -274,6 +274,16 @@ impl FileBox {
         self.map.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The file is not as `map` says, whatever the system says of it; as after a power cut that kept a time and lost the octets.
+    pub(super) fn distrust(&self, map: &Arc<Map>) {
+        let mut known = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_mut().filter(|known| Arc::ptr_eq(known, map)) {
+            let mut doubtful = Map::clone(known);
+            doubtful.distrust();
+            *known = Arc::new(doubtful);
+        }
+    }
+
     /// The file was looked at. What a reader has kept of it may be older, even if the system says the same of it.
     pub(super) fn set_map(&self, map: Option<Arc<Map>>) {
         *lock(&self.reader) = None;

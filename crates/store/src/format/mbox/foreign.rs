@@ -64,10 +64,16 @@ pub(super) type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + '
 impl MboxAccount {
     /// Lets `read` read the message wherever it is, again after each change of the file.
     pub(super) fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
+        let mut is_wrong = false;
         for _ in 0..CHANGES_MAX {
             match self.read_once(id, read)? {
                 Looked::Done => return Ok(()),
                 Looked::Changed(file_box) => self.refresh(&file_box, Patience::Wait)?,
+                Looked::Wrong(_, error) if is_wrong => return Err(error),
+                Looked::Wrong(file_box, _) => {
+                    is_wrong = true;
+                    self.refresh(&file_box, Patience::Wait)?;
+                }
                 Looked::Nowhere => break,
             }
         }
@@ -84,6 +90,7 @@ impl MboxAccount {
         match self.read_once(id, read)? {
             Looked::Done => Ok(()),
             Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again")),
+            Looked::Wrong(_, error) => Err(error),
             Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
         }
     }
@@ -93,7 +100,11 @@ impl MboxAccount {
         match self.read_once(id, read)? {
             Looked::Done => Ok(()),
             Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file has just changed")),
-            Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
+            Looked::Wrong(_, error) => Err(error),
+            // Not known to be anywhere is not known to be gone.
+            Looked::Nowhere => {
+                Err(Error::new(ErrorKind::InUse, format!("the message {id} has to be looked for first")))
+            }
         }
     }
 
@@ -104,7 +115,13 @@ impl MboxAccount {
             let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { continue };
             let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
             let outcome = match self.reader(&file_box, &map)? {
-                Some(reader) => read(&reader, &place)?,
+                Some(reader) => match read(&reader, &place) {
+                    Err(error) if error.kind() == ErrorKind::Corrupt => {
+                        file_box.distrust(&map);
+                        return Ok(Looked::Wrong(Arc::clone(&file_box), error));
+                    }
+                    outcome => outcome?,
+                },
                 None => Outcome::Changed { given: 0 },
             };
             match outcome {
@@ -140,5 +157,7 @@ enum Looked {
     Done,
     /// It was there, but the file has changed.
     Changed(Arc<FileBox>),
+    /// Something else stands there, though the system says that the file has not changed; the next look will read all of it.
+    Wrong(Arc<FileBox>, Error),
     Nowhere,
 }

@@ -4,22 +4,20 @@
 //! moments that the settings name; what was expunged leaves the file then, too.
 //!
 //! Invariants:
-//! - A message leaves a file only when the log says so, and only when every other mailbox that has it has it in its own file, synced.
+//! - A message of others leaves a file only when the log says so, and only when every other mailbox that has it has it in its own file, synced.
 //! - First the file, then the map, then the log forgets what was expunged: after a power cut in between the next sync sees where it stood.
 //! - While a turn is held no other one is waited for: octets of other files are taken as they are known, or another time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use index::{Mailbox, Row, State};
-use model::{EmailId, ErrorKind, MailboxId, ModSeq, Result, UidSet};
-use platform::{File, Metadata, Timestamp};
+use model::{EmailId, Error, ErrorKind, MailboxId, ModSeq, Result, UidSet};
+use platform::{File, Metadata, OpenMode, Timestamp, parent_of};
 
-use platform::parent_of;
-
-use super::account::{DIR, FileBox, MboxAccount, Moment, Turn, lock};
+use super::account::{DIR, FileBox, MboxAccount, Moment, Patience, Turn, lock};
 use super::identity::{Identity, tail_digest};
 use super::lock::{Access, MailboxLock};
 use super::map::{Facts, Map, MapBuilder};
@@ -49,6 +47,7 @@ impl MboxAccount {
     /// Adds to the file what came into the mailbox, if nobody else is at it. One does it for all who come meanwhile.
     pub(super) fn write_out(&self, file_box: &FileBox) -> Result<()> {
         while file_box.wanted.load(Ordering::Acquire) {
+            self.take_up(file_box)?;
             self.find_sources(file_box)?;
             let Ok(mut turn) = file_box.turn.try_lock() else { return Ok(()) };
             if !file_box.wanted.swap(false, Ordering::AcqRel) {
@@ -66,10 +65,11 @@ impl MboxAccount {
     }
 
     /// Sees to it that messages of other files that are to be copied into this one can be read; those that nobody has any more lose their entries.
+    /// The map of this one is known.
     fn find_sources(&self, file_box: &FileBox) -> Result<()> {
         let state = self.state();
         let (Some(mailbox), Some(map)) = (state.mailbox(file_box.id), file_box.map()) else { return Ok(()) };
-        let rows = unplaced(mailbox, MboxAccount::pending_of(&state, file_box.id).map(|one| &**one), Some(&map));
+        let rows = to_be_added(mailbox, MboxAccount::pending_of(&state, file_box.id).map(|one| &**one), &map);
         for row in rows.iter().filter(|row| state.foreign(row.email_id).is_some()) {
             match self.read(row.email_id, &mut |_, _| Ok(Outcome::Done)) {
                 Err(error) if error.kind() == ErrorKind::Expunged => {
@@ -80,6 +80,14 @@ impl MboxAccount {
             }
         }
         Ok(())
+    }
+
+    /// Sees to it that the map is known, if nobody else is at the file, who would see to it.
+    fn take_up(&self, file_box: &FileBox) -> Result<()> {
+        match file_box.turn.try_lock() {
+            Ok(mut turn) if file_box.map().is_none() => self.sync(file_box, &mut turn, Patience::None),
+            _ => Ok(()),
+        }
     }
 
     /// Runs `work` on the file, locked for writing and as the log knows it. After an error the file is looked at anew.
@@ -126,10 +134,7 @@ impl MboxAccount {
     fn add_what_came(&self, file_box: &FileBox, turn: &mut Turn, lock: &MailboxLock, path: &Path) -> Result<()> {
         let state = self.state();
         let (Some(mailbox), Some(map)) = (state.mailbox(file_box.id), file_box.map()) else { return Ok(()) };
-        let pending = MboxAccount::pending_of(&state, file_box.id);
-        let mut rows = unplaced(mailbox, pending.map(|one| &**one), Some(&map));
-        // Those of the hidden mailbox come last: what was expunged before it was written is not written.
-        rows.retain(|row| mailbox.row_of(row.uid).is_some_and(|(_, found)| found == *row));
+        let mut rows = to_be_added(mailbox, MboxAccount::pending_of(&state, file_box.id).map(|one| &**one), &map);
         if rows.is_empty() {
             return Ok(());
         }
@@ -208,6 +213,8 @@ impl MboxAccount {
                 let _later = self.write_out(&other);
             }
         }
+        self.take_up(file_box)?;
+        self.find_sources(file_box)?;
         let mut turn = lock(&file_box.turn);
         file_box.wanted.store(false, Ordering::Release);
         let result = self.with_file(file_box, &mut turn, |account, turn, lock, path| {
@@ -299,9 +306,8 @@ impl MboxAccount {
         let Some(pending) = MboxAccount::pending_of(state, file_box.id).filter(|pending| pending.exists() > 0) else {
             return removal;
         };
-        let others: Vec<_> = self.open_boxes().into_iter().filter(|other| other.id != file_box.id).collect();
-        let others: Vec<_> = others.iter().filter_map(|other| other.map()).collect();
         let mut counted = None;
+        let mut needed = None;
         for (_, row) in pending.all_rows() {
             let (id, uid) = (row.email_id, row.uid.get());
             let places = map.find(id).count() as u32;
@@ -314,20 +320,65 @@ impl MboxAccount {
                     (count(live), count(doomed))
                 }
             };
-            let has_others = state.foreign_entries(id) > here + doomed;
-            let is_kept_there = others.iter().any(|other| other.find(id).next().is_some());
             let gone = removal.messages.get(&id).copied().unwrap_or(0);
             if places <= here + gone {
                 // It has no octets of its own.
                 removal.entries.insert(uid);
-            } else if !has_others || is_kept_there {
-                *removal.messages.entry(id).or_default() += 1;
-                let place = map.find(id).nth(gone as usize).and_then(|n| map.place(n));
-                removal.octets += place.map_or(0, |place| place.next - place.start);
-                removal.entries.insert(uid);
+                continue;
             }
+            if state.foreign_entries(id) > here + doomed {
+                let needed = match &mut needed {
+                    Some(needed) => needed,
+                    none => none.insert(self.needed_elsewhere(state, file_box.id, pending)),
+                };
+                if needed.contains(&id) {
+                    continue;
+                }
+            }
+            *removal.messages.entry(id).or_default() += 1;
+            let place = map.find(id).nth(gone as usize).and_then(|n| map.place(n));
+            removal.octets += place.map_or(0, |place| place.next - place.start);
+            removal.entries.insert(uid);
         }
         removal
+    }
+
+    /// Which messages of `pending` some other mailbox has whose own file does not have them yet. Those of which it says that the file has them
+    /// are durable there.
+    ///
+    /// That another file has the octets as well does not count, unless its own mailbox has the message: they may be about to leave that file,
+    /// too, each of the two relying on the other.
+    fn needed_elsewhere(&self, state: &State, id: MailboxId, pending: &Mailbox) -> HashSet<EmailId> {
+        let foreign = pending.all_rows().map(|(_, row)| row.email_id).filter(|id| state.foreign(*id).is_some());
+        let doomed: HashSet<EmailId> = foreign.collect();
+        let mut needed = HashSet::new();
+        for other in state.mailboxes().filter(|other| other.id() != id) {
+            let mut entries: HashMap<EmailId, usize> = HashMap::new();
+            for (_, row) in other.all_rows().filter(|(_, row)| doomed.contains(&row.email_id)) {
+                *entries.entry(row.email_id).or_default() += 1;
+            }
+            if entries.is_empty() {
+                continue;
+            }
+            let map = self.known_box(other.id()).and_then(|file_box| file_box.map());
+            // Mail that was only found there may have been written by who did not wait for the disk.
+            let map = map.filter(|map| map.facts().identity.len > 0 && self.sync_file(other.id(), map).is_ok());
+            let is_there =
+                |(id, count): (&EmailId, &usize)| map.as_ref().is_some_and(|map| map.find(*id).count() >= *count);
+            needed.extend(entries.iter().filter(|entry| !is_there(*entry)).map(|(id, _)| *id));
+        }
+        needed
+    }
+
+    /// Makes the file of a mailbox durable. An error as well when it is another one than that of the map.
+    fn sync_file(&self, id: MailboxId, map: &Map) -> Result<()> {
+        let path = self.path_of(id).ok_or_else(|| Error::new(ErrorKind::NotFound, "the mailbox has no file"))?;
+        let file = self.env.disk.open(&path, OpenMode::Read)?;
+        if Identity::of_file(&*file)? != map.facts().identity {
+            return Err(Error::new(ErrorKind::InUse, "the mailbox file has just changed"));
+        }
+        file.sync_data()?;
+        Ok(self.env.disk.sync_dir(parent_of(&path))?)
     }
 
     /// The octets have left the file: the log forgets them.
@@ -360,6 +411,13 @@ struct Removal {
     octets: u64,
     /// Entries of the hidden mailbox that are done with.
     entries: UidSet,
+}
+
+/// The entries that have no place in the file and are to have one: what was expunged before it was written is not written.
+fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<Row> {
+    let mut rows = unplaced(mailbox, pending, Some(map));
+    rows.retain(|row| mailbox.row_of(row.uid).is_some_and(|(_, found)| found == *row));
+    rows
 }
 
 /// How many entries each message has.

@@ -58,6 +58,8 @@ pub struct Map {
     /// The rows by email id, when these do not rise; made when somebody asks.
     order: OnceLock<Arc<[u32]>>,
     changes: usize,
+    /// See [`Map::is_known`].
+    is_known: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -72,7 +74,7 @@ impl Map {
     pub fn open(disk: &dyn Disk, path: &Path) -> Option<Map> {
         let mapped = disk.map(path).ok()?;
         let (facts, rows) = layout::read(&mapped)?;
-        Some(Map::of(Some(mapped), facts, &rows))
+        Some(Map { is_known: false, ..Map::of(Some(mapped), facts, &rows) })
     }
 
     /// Of a file without messages.
@@ -92,6 +94,7 @@ impl Map {
             rises: rows.rises,
             order: OnceLock::new(),
             changes: 0,
+            is_known: true,
         };
         if rows.base == 0 && (0..len).all(|n| map.email_id(n).is_none()) {
             map.base = None;
@@ -126,6 +129,22 @@ impl Map {
     /// Where the last message ends: the length of the file when all of it was mapped.
     pub fn end(&self) -> u64 {
         self.end
+    }
+
+    /// Whether every place has an entry in the log. Of a map that was opened that is not known: after a power cut it may be older than the log.
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// Every place has an entry in the log.
+    pub fn set_known(&mut self) {
+        self.is_known = true;
+    }
+
+    /// What it says of the file is not to be believed: it has to be read.
+    pub fn distrust(&mut self) {
+        self.facts.identity.inode = 0;
+        self.changes += 1;
     }
 
     /// How many changes were made since it was opened, built or saved.
@@ -289,7 +308,7 @@ impl Map {
             let Some(row) = self.row(n) else { break };
             builder.push_row(row, self.start(n + 1))?;
         }
-        *self = builder.finish(&self.facts)?;
+        *self = Map { is_known: self.is_known, ..builder.finish(&self.facts)? };
         Ok(())
     }
 }

@@ -14,7 +14,7 @@ mod deltas;
 pub(super) mod flags;
 mod lineup;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -99,7 +99,12 @@ impl MboxAccount {
     pub(super) fn open_box(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
         let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
         let is_trusted = self.recover(file_box, &path)?;
-        let map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
+        let mut map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
+        let state = self.state();
+        if let (Some(map), Some(mailbox)) = (&mut map, state.mailbox(file_box.id)) {
+            let pending = MboxAccount::pending_of(&state, file_box.id).map(|one| &**one);
+            if orphans(mailbox, pending, map).is_empty() { map.set_known() } else { map.distrust() }
+        }
         let now = self.env.clock.now();
         let is_fresh = map.as_ref().is_some_and(|map| map.facts().identity.is_fresh(now));
         file_box.is_fresh.store(is_fresh, Ordering::Relaxed);
@@ -279,9 +284,14 @@ impl<'a> Reading<'a> {
         let old_from = grown.unwrap_or(0);
         let mut expected: Vec<EmailId> = Vec::new();
         if let Some(map) = old {
-            let places = (old_from..map.len()).filter_map(|n| map.place(n));
+            let orphans = match map.is_known() {
+                true => HashSet::new(),
+                false => orphans(mailbox, pending.map(|pending| &**pending), map),
+            };
+            let places = (old_from..map.len()).filter_map(|n| Some((n, map.place(n)?)));
             // A pseudo message keeps its position, as one that nothing is like.
-            expected.extend(places.map(|place| place.email_id.unwrap_or(NONE)));
+            let id = |place: &Place, n| place.email_id.filter(|_| !orphans.contains(&n)).unwrap_or(NONE);
+            expected.extend(places.map(|(n, place)| id(&place, n)));
         }
         let old_places = expected.len();
         let unplaced = unplaced(mailbox, pending.map(|pending| &**pending), old);
@@ -417,10 +427,11 @@ impl<'a> Reading<'a> {
         self.has_deltas |= !self.deltas.is_empty();
         let deltas = Deltas::new(mem::take(&mut self.deltas), self.written);
         let mut written = self.written;
+        let before = &self.state;
         let ((), ticket) = self.account.log.transact(|transaction| {
             let is_shown = transaction.mailbox(id)?.highest_modseq() <= written;
             deltas.apply(transaction, id)?;
-            remove(transaction, id, missing)?;
+            remove(transaction, before, id, missing)?;
             if is_shown {
                 written = transaction.mailbox(id)?.highest_modseq();
             }
@@ -444,6 +455,7 @@ impl<'a> Reading<'a> {
             Target::New(builder) => builder.finish(&facts)?,
             Target::Grown(mut map) => {
                 map.set_facts(facts);
+                map.set_known();
                 if map.changes() >= MAP_CHANGES_MAX {
                     map.save(&self.account.env.disk, &self.account.map_path(self.file_box.id))?;
                 }
@@ -462,11 +474,33 @@ struct Missing {
     from_file: u32,
     /// As far as is known they were never written into it.
     never_seen: u32,
+    /// All entries that there were, of the mailbox.
+    live: u32,
+    /// All that were pending.
+    pending: u32,
+}
+
+impl Missing {
+    /// How many entries go: pending ones, and others.
+    ///
+    /// The places in the file are those of live entries first, as in a removal. Of what vanished as much as possible was to go; and what was
+    /// to go and has no place is done with.
+    fn gone(&self) -> (u32, u32) {
+        let places = (self.live + self.pending).saturating_sub(self.never_seen);
+        let with_place = places.saturating_sub(self.live).min(self.pending);
+        let removed = self.from_file.min(with_place);
+        (self.pending - with_place + removed, self.from_file - removed)
+    }
 }
 
 /// Expunges what is gone from the file. What was never seen there is still to be written; but a message of other programs of which no other entry
-/// is left, here or elsewhere, has no octets any more.
-fn remove(transaction: &mut Transaction, id: MailboxId, mut missing: HashMap<EmailId, Missing>) -> Result<()> {
+/// is left, here or elsewhere, has no octets any more. `before`: the state of which the entries were expected.
+fn remove(
+    transaction: &mut Transaction,
+    before: &State,
+    id: MailboxId,
+    mut missing: HashMap<EmailId, Missing>,
+) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
@@ -477,28 +511,36 @@ fn remove(transaction: &mut Transaction, id: MailboxId, mut missing: HashMap<Ema
             missing.from_file += mem::take(&mut missing.never_seen);
         }
     }
-    let mut uids = UidSet::new();
-    let hidden = transaction.state().mailbox_named(&MailboxName::hidden(id)).cloned();
-    if let Some(hidden) = &hidden {
-        for (_, row) in hidden.all_rows() {
-            let Some(missing) = missing.get_mut(&row.email_id) else { continue };
-            let count = if missing.from_file > 0 { &mut missing.from_file } else { &mut missing.never_seen };
-            if *count > 0 {
-                *count -= 1;
-                uids.insert(row.uid.get());
-            }
-        }
-        transaction.expunge(hidden.id(), &uids)?;
+    for (_, row) in before.mailbox(id).into_iter().flat_map(|mailbox| mailbox.all_rows()) {
+        missing.entry(row.email_id).and_modify(|missing| missing.live += 1);
     }
+    for (_, row) in MboxAccount::pending_of(before, id).into_iter().flat_map(|pending| pending.all_rows()) {
+        missing.entry(row.email_id).and_modify(|missing| missing.pending += 1);
+    }
+    let (mut pending, mut live) = (HashMap::new(), HashMap::new());
+    for (id, missing) in missing {
+        let gone = missing.gone();
+        pending.insert(id, gone.0);
+        live.insert(id, gone.1);
+    }
+    if let Some(hidden) = transaction.state().mailbox_named(&MailboxName::hidden(id)).cloned() {
+        transaction.expunge(hidden.id(), &taken(&hidden, pending))?;
+    }
+    let uids = taken(transaction.mailbox(id)?, live);
+    transaction.expunge(id, &uids)?;
+    Ok(())
+}
+
+/// So many entries of each message.
+fn taken(mailbox: &Mailbox, mut counts: HashMap<EmailId, u32>) -> UidSet {
     let mut uids = UidSet::new();
-    for (_, row) in transaction.mailbox(id)?.all_rows() {
-        if let Some(missing) = missing.get_mut(&row.email_id).filter(|missing| missing.from_file > 0) {
-            missing.from_file -= 1;
+    for (_, row) in mailbox.all_rows() {
+        if let Some(count) = counts.get_mut(&row.email_id).filter(|count| **count > 0) {
+            *count -= 1;
             uids.insert(row.uid.get());
         }
     }
-    transaction.expunge(id, &uids)?;
-    Ok(())
+    uids
 }
 
 /// Where a message is, and what its fields say. Its email id is not known yet.
@@ -520,20 +562,20 @@ fn place_of(found: &Found) -> Place {
 
 /// The entries that have no place in the map, those of the mailbox itself first.
 ///
-/// Every place has an entry, and every entry up to `written` a place, so that mostly a count tells that there are none.
+/// Every place of a map that is known has an entry, and every entry up to `written` a place, so that mostly a count tells that there are none.
 pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option<&Map>) -> Vec<Row> {
     let all = || [Some(mailbox), pending].into_iter().flatten();
     let Some(map) = map else { return all().flat_map(|mailbox| mailbox.all_rows().map(|(_, row)| row)).collect() };
     let entries: usize = all().map(|mailbox| mailbox.exists() as usize).sum();
     let has_pseudo = map.place(0).is_some_and(|place| place.email_id.is_none());
     let places = map.len() - usize::from(has_pseudo);
-    if entries == places {
+    if map.is_known() && entries == places {
         return Vec::new();
     }
     let since = map.facts().written;
     let newer = all().flat_map(|mailbox| mailbox.changed_since(since).map(|(_, row)| row));
     let found: Vec<Row> = newer.filter(|row| map.find(row.email_id).next().is_none()).collect();
-    if entries.checked_sub(places) == Some(found.len()) {
+    if map.is_known() && entries.checked_sub(places) == Some(found.len()) {
         return found;
     }
     // Some message is there more than once: counted one by one.
@@ -548,4 +590,34 @@ pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option
         _ => true,
     })
     .collect()
+}
+
+/// The places that have no entry: the map is older than the log, or the file became older than the log with a power cut.
+fn orphans(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> HashSet<usize> {
+    // Most entries are in the order of the file.
+    let mut rows = mailbox.all_rows().map(|(_, row)| row.email_id).peekable();
+    let mut odd: Vec<(usize, EmailId)> = Vec::new();
+    for (n, place) in map.places().enumerate() {
+        if let Some(id) = place.email_id
+            && rows.next_if_eq(&id).is_none()
+        {
+            odd.push((n, id));
+        }
+    }
+    if odd.is_empty() {
+        return HashSet::new();
+    }
+    let mut left: HashMap<EmailId, u32> = HashMap::new();
+    let pending = pending.into_iter().flat_map(|pending| pending.all_rows().map(|(_, row)| row.email_id));
+    for id in rows.chain(pending) {
+        *left.entry(id).or_default() += 1;
+    }
+    let mut is_orphan = |(_, id): &(usize, EmailId)| match left.get_mut(id) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    };
+    odd.into_iter().filter(|odd| is_orphan(odd)).map(|(n, _)| n).collect()
 }
