@@ -5,5 +5,6 @@ extern crate mailyard_store as store;
 
 mod basics;
 mod both_ways;
+mod interrupted;
 mod power_cut;
 mod support;

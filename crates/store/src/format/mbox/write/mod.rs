@@ -12,7 +12,8 @@
 //! Invariants:
 //! - A power cut at any operation leaves a file that [`recover`] makes one that has every message that it had and was not to be removed, once,
 //!   and of the others, as of those that were to be added, each whole or not at all.
-//! - Fields that a power cut may have torn are never believed: while [`Unsettled`] is not settled there is a marker.
+//! - Fields that a power cut may have torn are never believed, nor is a map that does not know what was removed or moved: while [`Unsettled`] is
+//!   not settled there is a marker. Only what is added at the end needs none.
 //! - A disk without room says so before anything moved.
 //! - Memory is a few MiB, whatever the file's size and whatever the size of its messages.
 

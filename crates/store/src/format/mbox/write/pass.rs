@@ -147,6 +147,7 @@ impl<'p> Pass<'p> {
     }
 
     fn remove(&mut self, place: &Place) -> Result<()> {
+        self.mark()?;
         if self.gap.is_none() {
             let mut begin = [0; PREFIX.len()];
             self.file.read_exact_at(&mut begin, place.start)?;
@@ -194,9 +195,7 @@ impl<'p> Pass<'p> {
             Some(new) => {
                 let new_header = new.bytes.get(new.from_line..).unwrap_or_default();
                 self.filler += signed(Header::new(new_header).filler() as u64) - signed(header.filler() as u64);
-                if matches!(content, Content::Wanted(_)) {
-                    self.mark()?;
-                }
+                self.mark()?;
                 self.replace(&place, &head, &new)?
             }
         };
@@ -274,6 +273,8 @@ impl<'p> Pass<'p> {
         })
     }
 
+    /// To be called before anything of what stands in the file changes, but for a number that keeps its place: a map from before would
+    /// take a message that became filler, with mail added behind it, for one that is still there.
     fn mark(&mut self) -> Result<()> {
         if !self.is_marked {
             self.unsettled.mark()?;
