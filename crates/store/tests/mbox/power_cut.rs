@@ -12,7 +12,7 @@ use store::{Account, Moment, Store, StoreMode};
 
 use crate::support::*;
 
-const HISTORIES: u64 = 240;
+const HISTORIES: u64 = 1000;
 const OPERATIONS: u64 = 30;
 const NAMES: [&str; 2] = ["INBOX", "a"];
 const FLAGS: [&str; 4] = ["\\Seen", "\\Flagged", "\\Answered", "work"];

@@ -243,11 +243,15 @@ impl MboxAccount {
         let removal = self.removal(&state, file_box, mailbox, &map);
         let since = map.facts().written;
         let mut finder = RowFinder::new(mailbox);
+        // Which entry a place is of a message that is there twice is decided anew each time.
+        let is_double = |place: &Place| place.email_id.is_some_and(|id| map.find(id).nth(1).is_some());
+        let is_due =
+            |row: &Row, place: &Place| differs(mailbox, row, place) && (row.modseq > since || is_double(place));
         let is_behind = flags
             && (mailbox.highest_modseq() > since)
             && map.places().any(|place| {
                 let row = place.email_id.and_then(|id| finder.find(id));
-                row.is_some_and(|row| row.modseq > since && differs(mailbox, &row, &place))
+                row.is_some_and(|row| is_due(&row, &place))
             });
         let written = if flags { mailbox.highest_modseq() } else { since };
         if removal.octets == 0 && !is_behind {
@@ -269,8 +273,7 @@ impl MboxAccount {
             let Some(row) = finder.find(id).filter(|_| flags) else { return Ok(Fate::Keep) };
             // Every one gets all fields once any is written: Dovecot believes a UID only when all before it have theirs, and the next change
             // finds room in place.
-            let is_due = row.modseq > since && differs(mailbox, &row, place)
-                || (is_behind || is_written) && !place.flags.has(FileFlags::COMPLETE);
+            let is_due = is_due(&row, place) || (is_behind || is_written) && !place.flags.has(FileFlags::COMPLETE);
             Ok(if is_due { Fate::Update(wanted(mailbox, &row)) } else { Fate::Keep })
         };
         let dir = self.files_dir();
