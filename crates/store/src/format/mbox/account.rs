@@ -147,6 +147,8 @@ pub(crate) struct FileBox {
     pub(super) reader: Mutex<Option<Arc<FileReader>>>,
     /// It had been changed in the instant of the last look.
     pub(super) is_fresh: AtomicBool,
+    /// A message was not where the map has it, though the system says that the file is as it was, or has only grown.
+    pub(super) is_doubted: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
     /// It was looked what was left to do from before.
@@ -224,6 +226,7 @@ impl MboxAccount {
             map: RwLock::default(),
             reader: Mutex::default(),
             is_fresh: AtomicBool::new(false),
+            is_doubted: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),

@@ -1,9 +1,11 @@
 //! The octets of messages that are in files, for the readers of the log.
 //!
 //! A reader goes by the map of the last look. When the file is not as it was then, the reading stops before anything wrong is given; after a
-//! sync it goes on at the message's new place.
+//! sync it goes on at the message's new place. When it is as it was then, as far as the system says, and yet the message is not there, the map
+//! is doubted: the file is read whole, once.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use index::{Foreign, ForeignMessage};
@@ -48,8 +50,19 @@ impl Foreign for ForeignSlot {
         mut range: Range<u64>,
         sink: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
+        let mut was_given = false;
         self.account()?.read(id, &mut |reader, place| {
-            let outcome = reader.range(place, message, range.clone(), sink)?;
+            let mut given = false;
+            let outcome = reader.range(place, message, range.clone(), &mut |piece| {
+                given = true;
+                // What was given cannot be taken back.
+                if was_given {
+                    Err(Error::new(ErrorKind::Corrupt, "the start of the message was wrong"))
+                } else {
+                    sink(piece)
+                }
+            });
+            let outcome = outcome.inspect_err(|_| was_given |= given)?;
             if let Outcome::Changed { given } = outcome {
                 range.start += given;
             }
@@ -64,9 +77,16 @@ pub(super) type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + '
 impl MboxAccount {
     /// Lets `read` read the message wherever it is, again after each change of the file.
     pub(super) fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
+        let mut is_doubted = false;
         for _ in 0..CHANGES_MAX {
             match self.read_once(id, read)? {
                 Looked::Done => return Ok(()),
+                Looked::Wrong(_, error) if is_doubted => return Err(error),
+                Looked::Wrong(file_box, _) => {
+                    is_doubted = true;
+                    file_box.is_doubted.store(true, Ordering::Relaxed);
+                    self.refresh(&file_box, Patience::Wait)?;
+                }
                 Looked::Changed(file_box) => self.refresh(&file_box, Patience::Wait)?,
                 Looked::Nowhere => break,
             }
@@ -83,6 +103,7 @@ impl MboxAccount {
         }
         match self.read_once(id, read)? {
             Looked::Done => Ok(()),
+            Looked::Wrong(_, error) => Err(error),
             Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again")),
             Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
         }
@@ -92,6 +113,7 @@ impl MboxAccount {
     pub(super) fn read_as_known(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
         match self.read_once(id, read)? {
             Looked::Done => Ok(()),
+            Looked::Wrong(_, error) => Err(error),
             Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file has just changed")),
             Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
         }
@@ -104,7 +126,12 @@ impl MboxAccount {
             let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { continue };
             let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
             let outcome = match self.reader(&file_box, &map)? {
-                Some(reader) => read(&reader, &place)?,
+                Some(reader) => match read(&reader, &place) {
+                    Err(error) if error.kind() == ErrorKind::Corrupt => {
+                        return Ok(Looked::Wrong(Arc::clone(&file_box), error));
+                    }
+                    outcome => outcome?,
+                },
                 None => Outcome::Changed { given: 0 },
             };
             match outcome {
@@ -140,5 +167,7 @@ enum Looked {
     Done,
     /// It was there, but the file has changed.
     Changed(Arc<FileBox>),
+    /// Something else was there.
+    Wrong(Arc<FileBox>, Error),
     Nowhere,
 }
