@@ -147,6 +147,8 @@ pub(crate) struct FileBox {
     pub(super) reader: Mutex<Option<Arc<FileReader>>>,
     /// It had been changed in the instant of the last look.
     pub(super) is_fresh: AtomicBool,
+    /// A message was not where the map has it, though the system says that the file is as it was, or has only grown.
+    pub(super) is_doubted: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
     /// It was looked what was left to do from before.
@@ -224,6 +226,7 @@ impl MboxAccount {
             map: RwLock::default(),
             reader: Mutex::default(),
             is_fresh: AtomicBool::new(false),
+            is_doubted: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),
@@ -272,16 +275,6 @@ impl FileBox {
     /// Where its messages were at the last look.
     pub(super) fn map(&self) -> Option<Arc<Map>> {
         self.map.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The file is not as `map` says, whatever the system says of it; as after a power cut that kept a time and lost the octets.
-    pub(super) fn distrust(&self, map: &Arc<Map>) {
-        let mut known = self.map.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.as_mut().filter(|known| Arc::ptr_eq(known, map)) {
-            let mut doubtful = Map::clone(known);
-            doubtful.distrust();
-            *known = Arc::new(doubtful);
-        }
     }
 
     /// The file was looked at. What a reader has kept of it may be older, even if the system says the same of it.

@@ -1,9 +1,11 @@
 //! The octets of messages that are in files, for the readers of the log.
 //!
 //! A reader goes by the map of the last look. When the file is not as it was then, the reading stops before anything wrong is given; after a
-//! sync it goes on at the message's new place.
+//! sync it goes on at the message's new place. When it is as it was then, as far as the system says, and yet the message is not there, the map
+//! is doubted: the file is read whole, once.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 use index::{Foreign, ForeignMessage};
@@ -48,8 +50,19 @@ impl Foreign for ForeignSlot {
         mut range: Range<u64>,
         sink: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
+        let mut was_given = false;
         self.account()?.read(id, &mut |reader, place| {
-            let outcome = reader.range(place, message, range.clone(), sink)?;
+            let mut given = false;
+            let outcome = reader.range(place, message, range.clone(), &mut |piece| {
+                given = true;
+                // What was given cannot be taken back.
+                if was_given {
+                    Err(Error::new(ErrorKind::Corrupt, "the start of the message was wrong"))
+                } else {
+                    sink(piece)
+                }
+            });
+            let outcome = outcome.inspect_err(|_| was_given |= given)?;
             if let Outcome::Changed { given } = outcome {
                 range.start += given;
             }
@@ -117,7 +130,7 @@ impl MboxAccount {
             let outcome = match self.reader(&file_box, &map)? {
                 Some(reader) => match read(&reader, &place) {
                     Err(error) if error.kind() == ErrorKind::Corrupt => {
-                        file_box.distrust(&map);
+                        file_box.is_doubted.store(true, Ordering::Relaxed);
                         return Ok(Looked::Wrong(Arc::clone(&file_box), error));
                     }
                     outcome => outcome?,

@@ -142,8 +142,9 @@ impl MboxAccount {
             if old.as_ref().is_some_and(|map| is_as_before(map, &identity, file_box)) {
                 return Ok(());
             }
+            let is_doubted = file_box.is_doubted.load(Ordering::Relaxed);
             let grown = match &old {
-                Some(map) if has_grown(map, &identity, &**file)? => Some(map.facts().settled as usize),
+                Some(map) if !is_doubted && has_grown(map, &identity, &**file)? => Some(map.facts().settled as usize),
                 _ => None,
             };
             let mut reading = Reading::new(self, file_box, turn, old.as_deref(), grown)?;
@@ -163,6 +164,9 @@ impl MboxAccount {
             file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
             let is_noted = reading.has_deltas;
             reading.finish(identity, tail, settled)?;
+            if is_doubted {
+                file_box.is_doubted.store(false, Ordering::Relaxed);
+            }
             if is_noted || turn.is_unsettled {
                 // What the log was told is not to be seen as news again.
                 self.make_map_durable(file_box)?;
@@ -216,7 +220,7 @@ impl MboxAccount {
 /// Whether a file has changed since its map was made.
 fn is_as_before(map: &Map, found: &Identity, file_box: &FileBox) -> bool {
     let is_in_doubt = found.len <= FRESH_BYTES_MAX && file_box.is_fresh.load(Ordering::Relaxed);
-    map.facts().identity == *found && !is_in_doubt
+    map.facts().identity == *found && !is_in_doubt && !file_box.is_doubted.load(Ordering::Relaxed)
 }
 
 /// Whether something was only added to the file.
