@@ -136,6 +136,10 @@ impl MboxAccount {
     /// Reads what has changed in a locked file.
     pub(super) fn sync_locked(&self, file_box: &FileBox, turn: &mut Turn, lock: &MailboxLock) -> Result<()> {
         let file = lock.file();
+        if turn.is_unsettled {
+            // What an interrupted write left there is remembered as it is read now: a power cut must not take it back.
+            file.sync_data()?;
+        }
         for _ in 0..RESTLESS_MAX {
             let identity = Identity::of_file(&**file)?;
             let old = file_box.map();
