@@ -299,7 +299,7 @@ config! {
         /// How a file is locked while it is written, in this order. It must be what the local delivery agent does: programs that lock in
         /// different ways do not see each other. The default is Debian's (policy §11.6). At start.
         write_locks: WriteLocks = WriteLocks(vec![Method::Fcntl, Method::Dotlock]);
-        /// How long a command waits for a file that another program has locked, seconds; then the client is answered NO [INUSE]. What needs
+        /// How long a command waits for a file that another program has locked, seconds; then the client is answered NO INUSE. What needs
         /// no file (STORE, EXPUNGE, APPEND) waits for none. At start.
         lock_seconds_max: u32 = 2, in 0..=600;
         /// When a dotlock of a program that nothing is known of counts as left behind: so long after it and the mbox were last changed,

@@ -1,11 +1,11 @@
 //! The mbox files of one account: which file belongs to which mailbox, and who works on it.
 //!
 //! The log has the mailboxes, the entries and everything that clients change; the files have the octets of what other programs put there
-//! ([`super::sync`] takes that into the log) and are made to show what the log says ([`super::project`]).
+//! (`sync` takes that into the log) and are made to show what the log says (`project`).
 //!
 //! Invariants:
-//! - One thread at a time syncs or writes a file ([`FileBox::turn`]); nobody waits for a turn while it holds another one.
-//! - While octets of a file are moved nobody reads it ([`FileBox::moving`]); its map is replaced, never changed, so that readers keep theirs.
+//! - One thread at a time syncs or writes a file (`FileBox::turn`); nobody waits for a turn while it holds another one.
+//! - While octets of a file are moved nobody reads it (`FileBox::moving`); its map is replaced, never changed, so that readers keep theirs.
 //! - Mutexes are taken in this order, and none is held while a turn is waited for: `seen`, `names`, `boxes`.
 //! - What clients were told is in the log. Whatever happens to a file in between, the next sync makes both agree.
 

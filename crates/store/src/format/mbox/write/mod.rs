@@ -6,7 +6,7 @@
 //! - values change in place where the header has room;
 //! - what is removed at the end is cut off;
 //! - a little that is removed elsewhere becomes filler in the header of the next message, so that nothing else moves;
-//! - otherwise the rest of the file moves, by a [`rewrite`](super::rewrite), and whatever moves gets its fields and padding on the way;
+//! - otherwise the rest of the file moves, by a [`super::rewrite`], and whatever moves gets its fields and padding on the way;
 //! - messages are added at the end.
 //!
 //! Invariants:
