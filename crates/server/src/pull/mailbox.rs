@@ -56,7 +56,7 @@ pub fn pull(client: &mut Client, account: &Account, job: &Job, options: &Options
     if job.subscribed {
         account.set_subscribed(&job.here, true)?;
     }
-    sink.send(Event::Mailbox { keeps_uids: mailbox.keeps_uids(account) });
+    sink.send(Event::Mailbox { keeps_uids: mailbox.keeps_uids() });
     if mailbox.done() > 0 {
         catch_up(client, account, job, &mut mailbox, &selected, options, sink)?;
     }

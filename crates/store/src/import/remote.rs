@@ -60,6 +60,8 @@ struct Place {
     done: u32,
     /// Changes up to this modseq are known (RFC 7162); 0: not known.
     modseq: u64,
+    /// Whether UIDs here are those there: the mailbox was made for them. That both have the same UIDVALIDITY can be chance.
+    keeps_uids: bool,
     /// UIDs there and here, pair by pair; those there rise. `None`: there were too many to remember.
     pairs: Option<Pairs>,
 }
@@ -110,8 +112,8 @@ impl Account {
                     return Ok(Adopted::Ready(RemoteMailbox { id, key, place }));
                 }
             }
-            let id = match found {
-                Some(id) if transaction.mailbox(id)?.uidnext() != Some(Uid::FIRST) => id,
+            let (id, keeps_uids) = match found {
+                Some(id) if transaction.mailbox(id)?.uidnext() != Some(Uid::FIRST) => (id, false),
                 found => {
                     // UIDs were never given: nobody can miss the mailbox that it was.
                     let mut uses = special_use.to_vec();
@@ -122,10 +124,10 @@ impl Account {
                     uses.sort_unstable();
                     uses.dedup();
                     crate::mailboxes::create_parents(transaction, name)?;
-                    transaction.create_mailbox_with(name, &uses, there)?
+                    (transaction.create_mailbox_with(name, &uses, there)?, true)
                 }
             };
-            let place = Place { uid_validity: there, pairs: Some(Pairs::default()), ..Place::default() };
+            let place = Place { uid_validity: there, keeps_uids, pairs: Some(Pairs::default()), ..Place::default() };
             Ok(Adopted::Ready(RemoteMailbox { id, key: key(id, &origin), place }))
         })
     }
@@ -151,15 +153,14 @@ impl RemoteMailbox {
         self.place.pairs.is_some()
     }
 
-    /// Whether UIDs here are those there: for a mailbox that was empty and has the same UIDVALIDITY.
-    pub fn keeps_uids(&self, account: &Account) -> bool {
-        let state = account.inner.state();
-        state.mailbox(self.id).is_some_and(|mailbox| mailbox.uidvalidity().get() == self.place.uid_validity)
+    /// Whether UIDs here are those there: of a mailbox that never had a message before.
+    pub fn keeps_uids(&self) -> bool {
+        self.place.keeps_uids
     }
 
     /// Adds messages, all or none, with rising UIDs. Everything there up to the last of them, or up to `done` if that is more, counts as done.
     pub fn add(&mut self, account: &Account, messages: Vec<RemoteMessage>, done: u32) -> Result<Added> {
-        let keeps_uids = self.keeps_uids(account);
+        let keeps_uids = self.place.keeps_uids;
         let (id, key) = (self.id, self.key.clone());
         let mut place = self.place.clone();
         place.done = place.done.max(done);
@@ -298,15 +299,16 @@ impl FlagKey {
 }
 
 impl Place {
-    /// `1 UIDVALIDITY DONE MODSEQ THERE HERE`: both as lists of ranges in the order of the pairs, `=` for the same as there, `?` for not known.
+    /// `1 UIDVALIDITY DONE MODSEQ KEEPS THERE HERE`: KEEPS is 1 or 0; the last two are lists of ranges in the order of the pairs, `=` for the same
+    /// as there, `?` for not known.
     fn to_value(&self) -> Vec<u8> {
-        let Place { uid_validity, done, modseq, pairs } = self;
+        let Place { uid_validity, done, modseq, keeps_uids, pairs } = self;
         let (there, here) = match pairs {
             None => ("?".to_owned(), "?".to_owned()),
             Some(pairs) if pairs.there == pairs.here => (ranges(&pairs.there), "=".to_owned()),
             Some(pairs) => (ranges(&pairs.there), ranges(&pairs.here)),
         };
-        format!("1 {uid_validity} {done} {modseq} {there} {here}").into_bytes()
+        format!("1 {uid_validity} {done} {modseq} {} {there} {here}", u8::from(*keeps_uids)).into_bytes()
     }
 
     fn from_value(value: &[u8]) -> Option<Place> {
@@ -317,6 +319,7 @@ impl Place {
         let uid_validity = words.next()?.parse().ok()?;
         let done = words.next()?.parse().ok()?;
         let modseq = words.next()?.parse().ok()?;
+        let keeps_uids = words.next()? == "1";
         let pairs = match (words.next()?, words.next()?) {
             ("?", _) => None,
             (there, here) => {
@@ -326,7 +329,7 @@ impl Place {
                 Some(Pairs { there, here }).filter(|pairs| is_rising && pairs.there.len() == pairs.here.len())
             }
         };
-        Some(Place { uid_validity, done, modseq, pairs })
+        Some(Place { uid_validity, done, modseq, keeps_uids, pairs })
     }
 }
 
@@ -370,19 +373,19 @@ mod tests {
     fn places_come_back() {
         let pairs = |there: &[u32], here: &[u32]| Some(Pairs { there: there.to_vec(), here: here.to_vec() });
         for (pairs, text) in [
-            (pairs(&[], &[]), "1 7 9 3 - ="),
-            (pairs(&[1, 2, 3, 5], &[1, 2, 3, 5]), "1 7 9 3 1:3,5 ="),
-            (pairs(&[4, 5, u32::MAX], &[2, 1, 3]), "1 7 9 3 4:5,4294967295 2,1,3"),
-            (None, "1 7 9 3 ? ?"),
+            (pairs(&[], &[]), "1 7 9 3 1 - ="),
+            (pairs(&[1, 2, 3, 5], &[1, 2, 3, 5]), "1 7 9 3 1 1:3,5 ="),
+            (pairs(&[4, 5, u32::MAX], &[2, 1, 3]), "1 7 9 3 1 4:5,4294967295 2,1,3"),
+            (None, "1 7 9 3 1 ? ?"),
         ] {
-            let place = Place { uid_validity: 7, done: 9, modseq: 3, pairs };
+            let place = Place { uid_validity: 7, done: 9, modseq: 3, keeps_uids: true, pairs };
             assert_eq!(String::from_utf8(place.to_value()).unwrap(), text);
             assert_eq!(Place::from_value(text.as_bytes()), Some(place));
         }
-        for bad in ["", "2 7 9 3 - =", "1 7 9", "1 x 9 3 - ="] {
+        for bad in ["", "2 7 9 3 1 - =", "1 7 9", "1 x 9 3 1 - ="] {
             assert_eq!(Place::from_value(bad.as_bytes()), None, "{bad}");
         }
-        let unusable = Place::from_value(b"1 7 9 3 2,1 =").unwrap();
+        let unusable = Place::from_value(b"1 7 9 3 0 2,1 =").unwrap();
         assert_eq!(unusable.pairs, None, "what does not rise is not believed");
     }
 
