@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use imap_proto::response::{ListAttribute, Namespace, Response};
 use imap_proto::{MailboxArg, NameEncoding};
-use model::{Error, HIERARCHY_DELIMITER, MailboxName, Result, SpecialUse};
+use model::{Error, HIERARCHY_DELIMITER, MailboxName, Result, SpecialUse, limits};
 
 use super::client::{Client, Failure};
 
@@ -35,7 +35,9 @@ pub fn list(client: &mut Client, above: Option<&MailboxName>, note: &mut dyn FnM
     let [personal, others, shared] = &spaces;
     let mut subscribed = BTreeSet::new();
     let lsub = client.run(b"LSUB \"\" \"*\"", &mut |response| {
-        if let Response::Lsub(item) | Response::List(item) = response {
+        if let Response::Lsub(item) | Response::List(item) = response
+            && subscribed.len() < limits::MAILBOXES_MAX
+        {
             subscribed.insert(item.mailbox.0);
         }
         Ok(())
@@ -49,6 +51,12 @@ pub fn list(client: &mut Client, above: Option<&MailboxName>, note: &mut dyn FnM
     let mut items = Vec::new();
     client.run(b"LIST \"\" \"*\"", &mut |response| {
         if let Response::List(item) = response {
+            if items.len() >= limits::MAILBOXES_MAX {
+                return Err(Error::over_limit(
+                    "mailboxes_max",
+                    "the other server lists more mailboxes than an account can have",
+                ));
+            }
             items.push(item);
         }
         Ok(())
