@@ -2,6 +2,7 @@
 
 pub(crate) mod account_format;
 pub(crate) mod files;
+pub(crate) mod maildir;
 pub mod mbox;
 pub mod served;
 
