@@ -163,12 +163,27 @@ struct Run {
     numbers: u32,
 }
 
+impl Drop for Run {
+    fn drop(&mut self) {
+        // What led to a failure.
+        self.trace(&"the end");
+    }
+}
+
 struct Store1 {
     store: std::sync::Arc<Store>,
     account: std::sync::Arc<Account>,
 }
 
 impl Run {
+    /// With `TRACE` set: what the disk did since it was said last.
+    fn trace(&self, next: &dyn std::fmt::Debug) {
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("{}\n{next:?}", self.world.sim.disk.take_trace().join("\n"));
+            self.world.sim.disk.start_trace();
+        }
+    }
+
     fn account(&self) -> &Account {
         &self.store.as_ref().unwrap().account
     }
@@ -470,9 +485,7 @@ fn history(seed: u64) {
     run.schedule();
     for _ in 0..OPERATIONS {
         let operation = run.random_operation();
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("{operation:?}");
-        }
+        run.trace(&operation);
         let before = run.model.clone();
         let next = run.highest.clone();
         run.model.apply(&operation, &next);
@@ -524,9 +537,5 @@ fn history(seed: u64) {
 
 #[test]
 fn power_cuts() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    match seed {
-        Some(seed) => history(seed),
-        None => (0..HISTORIES).for_each(history),
-    }
+    play(HISTORIES, history);
 }

@@ -157,18 +157,33 @@ pub(crate) struct FileBox {
 }
 
 /// What only the thread knows whose turn it is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turn {
     /// An interrupted write was looked for, and the map on the disk.
     pub(super) is_open: bool,
     /// The file has a marker that its fields count for nothing, until a new map is made.
     pub(super) is_unsettled: bool,
+    /// A sync of the file has failed, perhaps in an earlier process, so that memory may have of it what the disk does not.
+    pub(super) is_doubtful: bool,
     /// The inode of the file whose name is durable, however it was made.
     pub(super) named: Option<u64>,
     /// The modseqs of the mailbox and of what is pending when they were last looked at, and since when they are so.
     pub(super) calm: Option<([ModSeq; 2], Duration)>,
     /// Digests of messages of the log that had to be looked for in the file.
     pub(super) digests: HashMap<EmailId, u64>,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn {
+            is_open: false,
+            is_unsettled: false,
+            is_doubtful: true,
+            named: None,
+            calm: None,
+            digests: HashMap::new(),
+        }
+    }
 }
 
 /// The lock of a mutex; nothing that these guard is left half-changed by a panic.

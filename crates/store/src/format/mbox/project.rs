@@ -110,7 +110,7 @@ impl MboxAccount {
         self.sync_locked(file_box, turn, &lock)?;
         let result = work(self, turn, &lock, &path);
         if result.is_err() {
-            turn.is_open = false;
+            (turn.is_open, turn.is_doubtful) = (false, true);
             file_box.set_map(None);
         }
         result
@@ -144,7 +144,7 @@ impl MboxAccount {
         let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row));
         let dir = self.files_dir();
         let written = write::write_back(
-            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id },
+            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful },
             &self.settings(),
             Job {
                 // What stands before the last message is not touched.
@@ -175,6 +175,7 @@ impl MboxAccount {
         }
         // No fields but those of the new messages were written, and of these nothing was known before.
         drop(written);
+        turn.is_doubtful = false;
         Ok(())
     }
 
@@ -277,7 +278,9 @@ impl MboxAccount {
             Ok(if is_due { Fate::Update(wanted(mailbox, &row)) } else { Fate::Keep })
         };
         let dir = self.files_dir();
-        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id };
+        // Nothing is added.
+        let is_doubtful = false;
+        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful };
         let done = {
             let _alone = file_box.moving.write().unwrap_or_else(PoisonError::into_inner);
             let job = Job {

@@ -37,7 +37,10 @@ pub fn recover(
     let files = Files::new(dir, mailbox);
     if is_needed(&*env.disk, &files)? {
         match locker.lock(path, Access::Write) {
-            Ok(lock) => return recover_locked(Target { env, path, lock: &lock, dir, mailbox }, settings),
+            Ok(lock) => {
+                let target = Target { env, path, lock: &lock, dir, mailbox, is_doubtful: true };
+                return recover_locked(target, settings);
+            },
             Err(error) if error.kind() == ErrorKind::NotFound => give_up(env, &files, settings, path)?,
             Err(error) => return Err(error),
         }
@@ -47,7 +50,7 @@ pub fn recover(
 
 /// [`recover`] for who holds the lock.
 pub fn recover_locked(target: Target<'_>, settings: &Settings) -> Result<Recovered> {
-    let Target { env, path, lock, dir, mailbox } = target;
+    let Target { env, path, lock, dir, mailbox, .. } = target;
     let (disk, files) = (&env.disk, Files::new(dir, mailbox));
     if !is_needed(&**disk, &files)? {
         return finished(disk, dir, mailbox, false);
@@ -94,14 +97,16 @@ fn cut(
     lock: &MailboxLock,
 ) -> Result<bool> {
     let file = lock.file();
-    if !intent.fits(&**file)? {
-        // Others changed the file since: whatever is there now is a message to everybody.
+    if !intent.is_of(&**file)? {
         return Ok(false);
     }
     let len = file.len()?;
     let to = match stage {
+        // What stands before them may have been lost with the power: zeros that begin right here are no mail all the same.
         Stage::Grow => rewrite::zeros_end(&**file, intent.from..intent.to.min(len))?,
-        Stage::Write => intent.to,
+        Stage::Write if intent.fits(&**file)? => intent.to,
+        // Others changed the file since: whatever is there now is a message to everybody.
+        Stage::Write => return Ok(false),
     };
     if to > len || to == intent.from {
         return Ok(false);
