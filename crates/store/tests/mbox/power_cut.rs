@@ -10,6 +10,7 @@ use model::{ErrorKind, MailboxId, Result};
 use platform::Prng;
 use store::{Account, Moment, Store, StoreMode};
 
+use crate::seeds::play;
 use crate::support::*;
 
 const HISTORIES: u64 = 1000;
@@ -261,7 +262,7 @@ impl Run {
     fn perform(&mut self, operation: &Operation) -> Result<()> {
         if matches!(operation, Operation::Reopen) {
             self.store = None;
-            let store = Store::open(self.world.env.clone(), "/data".into(), options())?;
+            let store = Store::open(self.world.env.clone(), "/data".into(), options(self.seed))?;
             let account = store.account(&ann())?;
             self.store = Some(Store1 { store, account });
             return Ok(());
@@ -384,7 +385,7 @@ impl Run {
             disk.crash();
             disk.restart();
         }
-        let store = Store::open(self.world.env.clone(), "/data".into(), options()).unwrap();
+        let store = Store::open(self.world.env.clone(), "/data".into(), options(self.seed)).unwrap();
         if self.random.below(4) == 0 {
             store.repair(&ann()).unwrap();
         }
@@ -450,13 +451,17 @@ fn long(number: u32) -> String {
     format!("Subject: {number}\n\nbody {number}\n{}", "line of text\n".repeat((number * 7 % 40) as usize))
 }
 
-fn options() -> store::Options {
+fn options(seed: u64) -> store::Options {
     let mut options = store::Options::default();
     options.log.tail_bytes_max = 4000;
     options.log.checkpoint_bytes = 3000;
     options.log.preallocate_bytes_min = 512;
     options.log.preallocate_bytes_max = 1024;
     options.mbox.idle_seconds = 30;
+    if seed % 3 == 0 {
+        // As if the files were large.
+        options.mbox.whole_bytes_max = 0;
+    }
     // A dotlock that lost its octets with the power is anybody's: it would have to grow old first.
     options.mbox.locks.write = vec![store::format::mbox::lock::Method::Fcntl];
     options

@@ -141,20 +141,3 @@ pub fn append(account: &Account, mailbox: MailboxId, text: &str, flags: &str) ->
     let message = NewMessage { message: writer.finish().unwrap(), flags: flag_names(flags), internal_date: None };
     account.append(mailbox, vec![message]).unwrap().entries[0].0
 }
-
-/// Plays a history for each of `count` seeds, or for those of `SEEDS=FROM..TO`, or for the one of `SEED`; says at the end which failed.
-pub fn play(count: u64, history: impl Fn(u64) + std::panic::RefUnwindSafe) {
-    let number = |text: &str| text.trim().parse::<u64>().ok();
-    let of = |key: &str| std::env::var(key).ok();
-    let range = of("SEEDS").and_then(|text| {
-        let (from, to) = text.split_once("..")?;
-        Some(number(from)?..number(to)?)
-    });
-    let single = of("SEED").as_deref().and_then(number).map(|seed| seed..seed + 1);
-    let failed: Vec<u64> = range
-        .or(single)
-        .unwrap_or(0..count)
-        .filter(|seed| std::panic::catch_unwind(|| history(*seed)).is_err())
-        .collect();
-    assert!(failed.is_empty(), "SEED={failed:?}");
-}

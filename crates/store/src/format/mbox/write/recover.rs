@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{ErrorKind, MailboxId, Result};
-use platform::{Disk, Env};
+use platform::{Disk, Env, File};
 
 use super::files::{Files, Unsettled};
 use super::record::{Intent, Stage};
@@ -40,8 +40,8 @@ pub fn recover(
             Ok(lock) => {
                 let target = Target { env, path, lock: &lock, dir, mailbox, is_doubtful: true };
                 return recover_locked(target, settings);
-            },
-            Err(error) if error.kind() == ErrorKind::NotFound => give_up(env, &files, settings, path)?,
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => give_up(env, settings, path, dir, mailbox)?,
             Err(error) => return Err(error),
         }
     }
@@ -60,6 +60,11 @@ pub fn recover_locked(target: Target<'_>, settings: &Settings) -> Result<Recover
         Intent::clear(&**disk, &files.append)?;
     }
     let rewritten = rewrite::recover(disk, path, Some(lock.file()), &files.rewrite, settings.rewrite)?;
+    let unsettled = Unsettled::of(disk, dir, mailbox);
+    if unsettled.is_doubted()? {
+        write_again(&**lock.file(), settings.rewrite.copy_bytes)?;
+        unsettled.trust()?;
+    }
     let is_cut = match Intent::load(&**disk, &files.append)? {
         Some((intent, stage)) => cut(&target, &files, settings, &intent, stage, lock)?,
         None => false,
@@ -74,7 +79,23 @@ fn is_needed(disk: &dyn Disk, files: &Files) -> Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         Err(error) => return Err(error.into()),
     };
-    Ok(has_intent || rewrite::is_pending(disk, &files.rewrite)?)
+    let is_doubted = disk.metadata(&files.writing).is_ok_and(|found| found.len > 0);
+    Ok(has_intent || is_doubted || rewrite::is_pending(disk, &files.rewrite)?)
+}
+
+/// Makes durable what is read from a file. After a sync has failed the system takes for written what is not, and a power cut
+/// would bring back what was there before: fields that would look as if another program had changed them.
+fn write_again(file: &dyn File, piece_bytes: usize) -> Result<()> {
+    let (len, mut at) = (file.len()?, 0);
+    let mut piece = vec![0; piece_bytes.max(1)];
+    while at < len {
+        let count = usize::try_from(len - at).unwrap_or(usize::MAX).min(piece.len());
+        let piece = piece.get_mut(..count).unwrap_or_default();
+        file.read_exact_at(piece, at)?;
+        file.write_at(piece, at)?;
+        at += count as u64;
+    }
+    Ok(file.sync_data()?)
 }
 
 fn finished(disk: &Arc<dyn Disk>, dir: &Path, mailbox: MailboxId, is_changed: bool) -> Result<Recovered> {
@@ -82,8 +103,13 @@ fn finished(disk: &Arc<dyn Disk>, dir: &Path, mailbox: MailboxId, is_changed: bo
 }
 
 /// The file is gone, and everything that was to be done with it.
-fn give_up(env: &Env, files: &Files, settings: &Settings, path: &Path) -> Result<()> {
+fn give_up(env: &Env, settings: &Settings, path: &Path, dir: &Path, mailbox: MailboxId) -> Result<()> {
+    let files = Files::new(dir, mailbox);
     rewrite::recover(&env.disk, path, None, &files.rewrite, settings.rewrite)?;
+    let unsettled = Unsettled::of(&env.disk, dir, mailbox);
+    if unsettled.is_doubted()? {
+        unsettled.trust()?;
+    }
     Intent::clear(&*env.disk, &files.append)
 }
 
