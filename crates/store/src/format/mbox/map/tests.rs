@@ -17,7 +17,14 @@ use crate::format::served::Form;
 fn facts(n: u64) -> Facts {
     let time = |seconds: i64| Timestamp { seconds, nanoseconds: 999_999_999 - seconds.unsigned_abs() as u32 };
     let identity = Identity { device: n, inode: n + 1, len: n + 2, modified: time(-3), changed: time(4) };
-    Facts { identity, tail_digest: n + 5, settled: 0, written: ModSeq(n + 6) }
+    Facts {
+        identity,
+        tail_digest: n + 5,
+        settled: 0,
+        written: ModSeq(n + 6),
+        is_fresh: n % 2 == 0,
+        is_grown: n % 3 == 0,
+    }
 }
 
 fn disk() -> Arc<dyn Disk> {

@@ -366,6 +366,10 @@ impl<'p> Pass<'p> {
             // What cannot be removed is found by `recover`.
             let _removed = rewrite.abandon();
         }
+        if error.kind() == ErrorKind::Io && self.is_marked {
+            // If that fails as well, then because the power is gone, and memory with it; or everything fails, and nothing can be promised.
+            let _noted = self.unsettled.doubt();
+        }
         error
     }
 
