@@ -28,6 +28,7 @@ mod recover;
 mod render;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::path::Path;
 
