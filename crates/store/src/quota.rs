@@ -146,10 +146,8 @@ impl Account {
     pub fn has_room_for(&self, messages: u64, octets: u64) -> Result<()> {
         let quota = self.quota();
         let before = Usage { messages: quota.messages, octets: quota.octets };
-        let after = Usage {
-            messages: before.messages.saturating_add(messages),
-            octets: before.octets.saturating_add(octets),
-        };
+        let after =
+            Usage { messages: before.messages.saturating_add(messages), octets: before.octets.saturating_add(octets) };
         check(quota.limits, before, after)
     }
 }
@@ -214,7 +212,9 @@ mod tests {
         let limits = QuotaLimits { storage_kib: Some(2), messages: Some(3) };
         let usage = |messages, octets| Usage { messages, octets };
         let can = |before, after| check(limits, before, after).is_ok();
-        assert!(can(usage(0, 0), usage(3, 2048)) && !can(usage(0, 0), usage(3, 2049)) && !can(usage(2, 9), usage(4, 9)));
+        assert!(
+            can(usage(0, 0), usage(3, 2048)) && !can(usage(0, 0), usage(3, 2049)) && !can(usage(2, 9), usage(4, 9))
+        );
         // Who is over may do what adds nothing, and may get smaller in what is over.
         assert!(can(usage(9, 9000), usage(9, 8999)) && can(usage(9, 0), usage(9, 2048)));
         assert!(!can(usage(9, 0), usage(10, 0)) && !can(usage(0, 9000), usage(0, 9001)));

@@ -12,10 +12,10 @@ use model::{
     UidValidity,
 };
 
-use super::{State, Usage};
 use super::chunk::{Chunk, Slot};
 use super::columns::Row;
 use super::history::History;
+use super::{State, Usage};
 use crate::ForeignMessage;
 
 /// A mailbox at one moment: a view when somebody keeps it.
