@@ -50,7 +50,7 @@ pub use message::{MessageWriter, PendingMessage};
 pub use options::Options;
 pub use reader::{Derive, MessageBytes, MessageInfo, Reader};
 pub use sealed::Sealed;
-pub use state::{Changes, DeletedMailbox, ExpungedRow, Mailbox, Row, Rows, State};
+pub use state::{Changes, DeletedMailbox, ExpungedRow, Mailbox, Row, Rows, State, Usage};
 pub use transaction::{
     ANNOTATION_KEY_BYTES_MAX, ANNOTATION_VALUE_BYTES_MAX, Copied, FRAME_EVENTS_BYTES_MAX, FRAME_MESSAGES_MAX,
     FlagsOutcome, NewEntry, Transaction,

@@ -16,6 +16,7 @@ use crate::edit::{Edit, Effects, Pending};
 use crate::format::files::{self, Files, ForeignSlot, Moment, Patience};
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
+use crate::quota::{QuotaLimits, Watch};
 use crate::recent::RecentFloors;
 use crate::search::SearchIndex;
 use crate::writes::Writes;
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     listeners: Arc<Listeners>,
     recent: RecentFloors,
     message_bytes_max: u64,
+    quota: QuotaLimits,
     files: Option<Arc<dyn Files>>,
     search: SearchIndex,
 }
@@ -41,6 +43,11 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// The limits of accounts that have none of their own.
+    pub(crate) fn quota_defaults(&self) -> QuotaLimits {
+        self.quota
     }
 
     /// What text search is answered from.
@@ -95,6 +102,8 @@ pub struct Status {
     pub unseen: u32,
     /// Entries with `\Deleted`.
     pub deleted: u32,
+    /// Octets of these (RFC 9208 §4.1.4).
+    pub deleted_size: u64,
     /// Octets of all entries.
     pub size: u64,
     /// The UID that the next entry gets at least; `None` when they are used up.
@@ -210,7 +219,8 @@ impl Account {
         }
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
         let search = SearchIndex::new(&env, &log);
-        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, files, search };
+        let quota = options.quota;
+        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, search };
         Ok(Account { inner: Arc::new(inner) })
     }
 
@@ -225,12 +235,16 @@ impl Account {
     }
 
     /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
-    /// then wait for one sync without a thread for each. When `change` fails, nothing was done.
+    /// then wait for one sync without a thread for each. When `change` fails, or adds more than the account may hold
+    /// ([`ErrorKind::OverQuota`]), nothing was done.
     pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
         let files = self.inner.files();
         let ((value, effects), ticket) = self.inner.log.transact(|transaction| {
             let mut edit = Edit { transaction, files: files.map(|files| &**files), effects: Effects::default() };
-            Ok((change(&mut edit)?, edit.effects))
+            let watch = Watch::begin(edit.transaction, self.inner.quota_defaults());
+            let value = change(&mut edit)?;
+            watch.end(edit.transaction)?;
+            Ok((value, edit.effects))
         })?;
         Ok(Pending::new(value, ticket, files.map(|files| (Arc::clone(files), effects))))
     }
@@ -288,6 +302,7 @@ impl Account {
             messages: mailbox.exists(),
             unseen: mailbox.unseen(),
             deleted: mailbox.deleted(),
+            deleted_size: mailbox.deleted_octets(),
             size: mailbox.octets(),
             uid_next: mailbox.uidnext(),
             uid_validity: mailbox.uidvalidity(),

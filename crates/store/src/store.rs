@@ -25,6 +25,7 @@ use crate::derived::MimeDerive;
 use crate::format::files::ForeignSlot;
 use crate::format::mbox::account::MboxOptions;
 use crate::format::{AccountFormat, account_format, mbox};
+use crate::quota::QuotaLimits;
 use crate::writes::{WriteCounts, Writes};
 
 /// How a store behaves; every number has its unit in its name.
@@ -38,6 +39,8 @@ pub struct Options {
     pub account_idle_seconds: u64,
     /// Bytes that one call of [`Store::maintain`] reads and writes, about. 4 MiB.
     pub maintain_step_bytes: u64,
+    /// What an account may hold that has no limits of its own. No limit.
+    pub quota: QuotaLimits,
     /// How accounts in mbox files behave.
     pub mbox: MboxOptions,
 }
@@ -49,6 +52,7 @@ impl Default for Options {
             log: index::Options::default(),
             account_idle_seconds: 300,
             maintain_step_bytes: 4 << 20,
+            quota: QuotaLimits::default(),
             mbox: MboxOptions::default(),
         }
     }

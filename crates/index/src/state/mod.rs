@@ -47,6 +47,15 @@ pub struct DeletedMailbox {
     pub deleted_at: i64,
 }
 
+/// What the entries of mailboxes come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many entries there are.
+    pub messages: u64,
+    /// The sum of their sizes, octets. A message that has several entries counts with each.
+    pub octets: u64,
+}
+
 /// An account at one moment. Published states hold only what is durable.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -57,6 +66,8 @@ pub struct State {
     pub(crate) annotations: Arc<BTreeMap<String, Vec<u8>>>,
     /// The messages whose bytes lie elsewhere.
     pub(crate) foreign: ForeignTable,
+    /// Of all mailboxes but the hidden ones, whose entries nobody can see. Kept up with every change of a mailbox.
+    pub(crate) usage: Usage,
     /// The modseq of the last transaction.
     pub(crate) modseq: ModSeq,
     pub(crate) email_id_next: u64,
@@ -78,6 +89,7 @@ impl Default for State {
             subscriptions: Arc::default(),
             annotations: Arc::default(),
             foreign: ForeignTable::default(),
+            usage: Usage::default(),
             modseq: ModSeq(0),
             email_id_next: 1,
             mailbox_id_next: 1,
@@ -150,6 +162,11 @@ impl State {
     /// Every message has an id below this one.
     pub fn email_ids_end(&self) -> u64 {
         self.email_id_next
+    }
+
+    /// What the entries of all mailboxes come to, hidden ones not counted. Costs no counting.
+    pub fn usage(&self) -> Usage {
+        self.usage
     }
 
     /// The modseq of the last change anywhere in the account.
