@@ -178,7 +178,9 @@ fn check_references(state: &State, layout: &Layout, dir: &Path, report: &mut Che
             let in_tail = layout.tails.iter().any(|tail| tail.find(row.email_id).is_some());
             let known = in_tail || state.foreign.has(row.email_id);
             let mut found = known;
-            for segment in layout.segments.iter().filter(|segment| !known && segment.may_have(row.email_id)) {
+            let may_have =
+                |segment: &&Arc<Segment>| segment.may_have(row.email_id) || segment.may_have_late(row.email_id);
+            for segment in layout.segments.iter().filter(|segment| !known && may_have(segment)) {
                 found |= segment.row_number(row.email_id)?.is_some();
             }
             if !found {

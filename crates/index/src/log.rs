@@ -54,6 +54,8 @@ pub struct Log {
     pub(crate) layout: RwLock<Arc<Layout>>,
     /// Rises with every change of the layout: who has one sees for the price of a load that it is still the newest.
     pub(crate) layout_version: AtomicU64,
+    /// Rises with every published state in which bytes of messages are elsewhere than before.
+    pub(crate) moved_version: AtomicU64,
     /// Held by whoever seals, compacts or writes a checkpoint.
     pub(crate) maintenance: Mutex<crate::maintain::Progress>,
     listener: RwLock<Option<Listener>>,
@@ -181,6 +183,7 @@ impl Log {
             writer: Mutex::new(writer),
             layout: RwLock::new(Arc::new(opened.layout)),
             layout_version: AtomicU64::new(0),
+            moved_version: AtomicU64::new(0),
             maintenance: Mutex::new(opened.progress),
             listener: RwLock::new(None),
             other_writer: OnceLock::new(),
@@ -340,6 +343,10 @@ impl Log {
         let result = self.write_batch(&batch);
         if result.is_ok() {
             *self.published.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+            // After it: who sees the new number sees the state as well.
+            if batch.iter().any(|transaction| transaction.has_moved_bytes) {
+                self.moved_version.fetch_add(1, Ordering::Release);
+            }
         }
 
         let mut head = self.head();

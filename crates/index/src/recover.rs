@@ -14,6 +14,7 @@ use crate::layout::{INDEX_DIR, LOCK_FILE, LOG_DIR, Layout, SPOOL_DIR};
 use crate::log::Opened;
 use crate::maintain::Progress;
 use crate::options::Options;
+use crate::record::Event;
 use crate::segment::{self, Segment};
 use crate::state::State;
 use crate::tail::{self, Tail, TailScan};
@@ -307,6 +308,7 @@ impl Replay<'_> {
         for scanned in &scan.frames {
             let events = tail::read_message_events(scanned, &*tail.file)?;
             tail.extend(&tail::messages(scanned, &events), end, last);
+            tail.has_late_below(late_end(&events));
         }
         Ok(())
     }
@@ -318,6 +320,15 @@ impl Replay<'_> {
     fn find(&mut self, path: &Path, offset: u64, what: String) {
         self.findings.push(Finding { file: path.to_owned(), offset, email_id: None, what });
     }
+}
+
+/// One more than the largest id of a late message of a frame.
+fn late_end(events: &[Event]) -> u64 {
+    let ids = events.iter().filter_map(|event| match event {
+        Event::BytesHere { ids } => ids.last(),
+        _ => None,
+    });
+    ids.map(|id| id.0.saturating_add(1)).max().unwrap_or(0)
 }
 
 /// The state of a closed or open account from its log alone: what a check compares with.

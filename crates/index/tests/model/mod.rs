@@ -24,6 +24,11 @@ impl Files {
         self.0.lock().unwrap().insert(id.0, (bytes.to_vec(), header_len as usize));
     }
 
+    /// Loses everything.
+    pub fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
     /// All ids that ever were here.
     pub fn ids(&self) -> Vec<EmailId> {
         self.0.lock().unwrap().keys().map(|id| EmailId(*id)).collect()
