@@ -217,6 +217,9 @@ impl Account {
 
     /// Where its messages lie.
     pub fn format(&self) -> Result<AccountFormat> {
+        if self.inner.log.is_shared() {
+            return Ok(AccountFormat::Sql);
+        }
         AccountFormat::parse(self.inner.state().annotation(account_format::KEY))
     }
 
@@ -246,8 +249,8 @@ impl Account {
         self.inner.log.commit(change)
     }
 
-    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one. Costs one question to the file system when
-    /// there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
+    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one, or other nodes to an account that they
+    /// share. Costs one question to the file system, or to the database, when there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
     pub fn refresh(&self, id: MailboxId) -> Result<()> {
         self.refresh_with(id, Patience::Wait)
     }
@@ -262,7 +265,7 @@ impl Account {
     }
 
     fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
-        let Some(files) = self.inner.mbox() else { return Ok(()) };
+        let Some(files) = self.inner.mbox() else { return self.inner.log.catch_up() };
         match files.file_box(id) {
             Ok(file_box) => files.refresh(&file_box, patience),
             // Deleted meanwhile, or not known: others say so.
