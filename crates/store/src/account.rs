@@ -226,6 +226,9 @@ impl Account {
 
     /// Where its messages lie.
     pub fn format(&self) -> Result<AccountFormat> {
+        if self.inner.log.is_shared() {
+            return Ok(AccountFormat::Sql);
+        }
         AccountFormat::parse(self.inner.state().annotation(account_format::KEY))
     }
 
@@ -259,8 +262,8 @@ impl Account {
         self.inner.log.commit(change)
     }
 
-    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one. Costs one question to the file system when
-    /// there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
+    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one, or other nodes to an account that they
+    /// share. Costs one question to the file system, or to the database, when there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
     pub fn refresh(&self, id: MailboxId) -> Result<()> {
         self.refresh_with(id, Patience::Wait)
     }
@@ -275,7 +278,10 @@ impl Account {
     }
 
     fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
-        self.inner.files().map_or(Ok(()), |files| files.refresh(id, patience))
+        match self.inner.files() {
+            Some(files) => files.refresh(id, patience),
+            None => self.inner.log.catch_up(),
+        }
     }
 
     /// Makes the mailbox's file show what the log says, as far as the settings want that at such a moment; nothing for a mailbox without a

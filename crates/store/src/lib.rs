@@ -10,6 +10,7 @@ mod account;
 pub mod backup;
 mod changes;
 mod check;
+mod cluster;
 mod derived;
 mod edit;
 pub mod export;
@@ -34,6 +35,7 @@ pub use account::{
 };
 pub use changes::Changes;
 pub use check::CheckReport;
+pub use cluster::Cluster;
 pub use edit::{Edit, Pending};
 pub use format::AccountFormat;
 pub use format::files::Moment;

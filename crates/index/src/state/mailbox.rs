@@ -87,6 +87,21 @@ impl Mailbox {
         SpecialUse::EVERY.into_iter().filter(move |attribute| bits & (1 << attribute.code()) != 0)
     }
 
+    /// The same as bits: bit n is the special use with code n.
+    pub fn special_use_bits(&self) -> u16 {
+        self.special_use
+    }
+
+    /// One more than the largest UID ever given; 2³² when they are used up.
+    pub fn uidnext_number(&self) -> u64 {
+        self.uidnext
+    }
+
+    /// Expunges up to this modseq are forgotten.
+    pub fn vanished_floor(&self) -> ModSeq {
+        self.history.floor
+    }
+
     /// The keywords of its entries.
     pub fn keywords(&self) -> &KeywordTable {
         &self.keywords

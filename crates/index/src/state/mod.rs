@@ -13,6 +13,7 @@ mod diff;
 mod foreign;
 mod history;
 mod mailbox;
+mod news;
 mod packed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,6 +145,21 @@ impl State {
         self.deleted.values()
     }
 
+    /// One of them.
+    pub fn deleted_mailbox(&self, id: MailboxId) -> Option<&DeletedMailbox> {
+        self.deleted.get(&id)
+    }
+
+    /// Every mailbox has an id below this one.
+    pub fn mailbox_ids_end(&self) -> u64 {
+        self.mailbox_id_next
+    }
+
+    /// The largest UIDVALIDITY ever given.
+    pub fn uidvalidity_last(&self) -> u32 {
+        self.uidvalidity_last
+    }
+
     /// The value that the account keeps under `key`, if any.
     pub fn annotation(&self, key: &str) -> Option<&[u8]> {
         self.annotations.get(key).map(Vec::as_slice)
@@ -157,6 +173,19 @@ impl State {
     /// How many entries have a message whose bytes lie elsewhere; 0 for every other one.
     pub fn foreign_entries(&self, id: EmailId) -> u32 {
         self.foreign.entries(id)
+    }
+
+    /// The messages with ids of `ids` that have an entry or can be brought back, by id, and their sizes, octets.
+    pub(crate) fn messages(&self, ids: &std::ops::Range<u64>) -> Vec<(EmailId, u32)> {
+        let mut found = BTreeMap::new();
+        let deleted = self.deleted.values().map(|deleted| &deleted.mailbox);
+        for mailbox in self.mailboxes.values().chain(deleted) {
+            let kept = mailbox.history.batches().flat_map(|batch| batch.rows());
+            for row in mailbox.all_rows().map(|(_, row)| row).chain(kept).filter(|row| ids.contains(&row.email_id.0)) {
+                found.insert(row.email_id, row.size);
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// Every message has an id below this one.

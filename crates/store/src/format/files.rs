@@ -77,7 +77,7 @@ pub(crate) fn open(
 ) -> Result<Option<Arc<dyn Files>>> {
     let (env, log, listeners) = (env.clone(), Arc::clone(log), Arc::clone(listeners));
     match format {
-        AccountFormat::Native => Ok(None),
+        AccountFormat::Native | AccountFormat::Sql => Ok(None),
         AccountFormat::Mbox { .. } => {
             let files = MboxAccount::open(env, log, listeners, format, &options.mbox)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
