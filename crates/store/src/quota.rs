@@ -12,7 +12,7 @@
 use index::{Transaction, Usage};
 use model::{Error, ErrorKind, Result};
 
-use crate::Account;
+use crate::{Account, Edit};
 
 /// Under which key the account keeps its own limits: words of `storage=KIB` and `messages=NUMBER`, `none` for no limit. A resource that
 /// is not named follows the store's options.
@@ -135,10 +135,9 @@ impl Account {
         OwnLimits::parse(self.inner.state().annotation(KEY))
     }
 
-    /// Gives it limits of its own, durably. They may be below what it holds: then nothing can be added.
+    /// [`Edit::set_own_limits`], durably.
     pub fn set_own_limits(&self, limits: OwnLimits) -> Result<()> {
-        let value = limits.to_value();
-        self.commit(|transaction| transaction.annotate_account(KEY, value.as_deref().map(str::as_bytes)))
+        self.edit(|edit| edit.set_own_limits(limits))
     }
 
     /// Whether `octets` more in `messages` messages would be too much now: for who wants to know before the octets come. What counts is
@@ -149,6 +148,14 @@ impl Account {
         let after =
             Usage { messages: before.messages.saturating_add(messages), octets: before.octets.saturating_add(octets) };
         check(quota.limits, before, after)
+    }
+}
+
+impl Edit<'_> {
+    /// Gives the account limits of its own. They may be below what it holds: then nothing can be added.
+    pub fn set_own_limits(&mut self, limits: OwnLimits) -> Result<()> {
+        let value = limits.to_value();
+        self.transaction.annotate_account(KEY, value.as_deref().map(str::as_bytes))
     }
 }
 
