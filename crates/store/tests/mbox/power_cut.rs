@@ -458,7 +458,7 @@ fn options(seed: u64) -> store::Options {
     options.log.preallocate_bytes_min = 512;
     options.log.preallocate_bytes_max = 1024;
     options.mbox.idle_seconds = 30;
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         // As if the files were large.
         options.mbox.whole_bytes_max = 0;
     }
