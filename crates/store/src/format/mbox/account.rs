@@ -6,7 +6,8 @@
 //! Invariants:
 //! - One thread at a time syncs or writes a file (`FileBox::turn`); nobody waits for a turn while it holds another one.
 //! - While octets of a file are moved nobody reads it (`FileBox::moving`); its map is replaced, never changed, so that readers keep theirs.
-//! - Mutexes are taken in this order, and none is held while a turn is waited for: `seen`, `names`, `boxes`.
+//! - Mutexes are taken in this order: `reconciling`, `seen`, `names`, `boxes`. None but the first is held while a turn is waited for, and that is
+//!   never taken by who has a turn.
 //! - What clients were told is in the log. Whatever happens to a file in between, the next sync makes both agree.
 
 use std::collections::{BTreeMap, HashMap};
@@ -114,6 +115,8 @@ pub(crate) struct MboxAccount {
     pub(super) locker: Locker,
     pub(super) log: Arc<Log>,
     pub(super) listeners: Arc<Listeners>,
+    /// Held by who makes the files follow the log's mailboxes.
+    pub(super) reconciling: Mutex<()>,
     pub(super) names: Mutex<Names>,
     pub(super) seen: Mutex<Seen>,
     boxes: Mutex<BTreeMap<MailboxId, Arc<FileBox>>>,
@@ -136,6 +139,10 @@ pub(crate) struct FileBox {
     pub(super) is_failed: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
+    /// The mailbox is gone; the file stays for messages that others have not got yet.
+    pub(super) is_kept: AtomicBool,
+    /// And somebody has changed it since: then it stays in any case.
+    pub(super) is_spared: AtomicBool,
     /// It was looked what was left to do from before.
     pub(super) is_audited: AtomicBool,
     pub(super) watch: OnceLock<Option<WatchGuard>>,
@@ -193,8 +200,11 @@ impl MboxAccount {
         let names = Names::load(&*env.disk, &dir.join(DIR))?;
         let locker = Locker::new(env.clone(), options.locks.clone());
         let (options, names, seen, boxes) = (options.clone(), Mutex::new(names), Mutex::default(), Mutex::default());
-        let account = MboxAccount { env, dir, inbox, root, options, locker, log, listeners, names, seen, boxes };
-        account.reconcile(Since::Opening)?;
+        let reconciling = Mutex::default();
+        let account =
+            MboxAccount { env, dir, inbox, root, options, locker, log, listeners, reconciling, names, seen, boxes };
+        // A file that cannot be renamed or removed just now keeps nobody from the others; it is tried again.
+        let _later = account.reconcile(Since::Opening);
         account.discover();
         Ok(Some(Arc::new(account)))
     }
@@ -231,6 +241,8 @@ impl MboxAccount {
             is_doubted: AtomicBool::new(false),
             is_failed: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
+            is_kept: AtomicBool::new(false),
+            is_spared: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),
         });
@@ -252,6 +264,7 @@ impl MboxAccount {
         lock(&self.boxes).remove(&id);
         // What is left of it costs some bytes and is known to nobody.
         let _ = self.env.disk.remove(&self.map_path(id));
+        super::write::forget(&*self.env.disk, &self.files_dir(), id);
     }
 
     pub(super) fn state(&self) -> Arc<State> {

@@ -91,6 +91,9 @@ impl MboxAccount {
                 self.refresh(&file_box, Patience::Wait)?;
             }
         }
+        for file_box in self.kept_boxes(&state) {
+            self.refresh(&file_box, Patience::Wait)?;
+        }
         Ok(())
     }
 

@@ -228,12 +228,8 @@ impl MboxAccount {
         }
         // What was moved from here is to be elsewhere before it may go.
         let state = self.state();
-        if MboxAccount::pending_of(&state, file_box.id).is_some_and(|pending| pending.exists() > 0) {
-            for mailbox in state.mailboxes() {
-                let Ok(other) = self.file_box(mailbox.id()) else { continue };
-                self.audit(&other);
-                let _later = self.write_out(&other);
-            }
+        if let Some(pending) = MboxAccount::pending_of(&state, file_box.id).filter(|pending| pending.exists() > 0) {
+            self.see_to_others(&state, file_box.id, &foreign_of(&state, pending));
         }
         self.take_up(file_box)?;
         self.find_sources(file_box)?;
@@ -368,7 +364,7 @@ impl MboxAccount {
             if state.foreign_entries(id) > here + doomed {
                 let needed = match &mut needed {
                     Some(needed) => needed,
-                    none => none.insert(self.needed_elsewhere(state, file_box.id, pending)),
+                    none => none.insert(self.needed_by_others(state, file_box.id, &foreign_of(state, pending))),
                 };
                 if needed.contains(&id) {
                     continue;
@@ -382,15 +378,29 @@ impl MboxAccount {
         removal
     }
 
-    /// Which messages of `pending` some other mailbox has whose own file does not have them yet. Those of which it says that the file has them
-    /// are durable there.
+    /// Lets the other mailboxes that have one of these messages write it into their own files, as far as that can be done at once, and find out what is
+    /// in these.
+    pub(super) fn see_to_others(&self, state: &State, id: MailboxId, doomed: &HashSet<EmailId>) {
+        for mailbox in state.mailboxes().filter(|mailbox| mailbox.id() != id) {
+            let Ok(other) = self.file_box(mailbox.id()) else { continue };
+            self.audit(&other);
+            let _later = self.write_out(&other);
+            if other.map().is_none() && mailbox.all_rows().any(|(_, row)| doomed.contains(&row.email_id)) {
+                let _later = self.take_up(&other);
+            }
+        }
+    }
+
+    /// Which of the `doomed` messages some mailbox other than `id` has whose own file does not have them yet. Those of which it says that the
+    /// file has them are durable there.
     ///
     /// That another file has the octets as well does not count, unless its own mailbox has the message: they may be about to leave that file,
     /// too, each of the two relying on the other.
-    fn needed_elsewhere(&self, state: &State, id: MailboxId, pending: &Mailbox) -> HashSet<EmailId> {
-        let foreign = pending.all_rows().map(|(_, row)| row.email_id).filter(|id| state.foreign(*id).is_some());
-        let doomed: HashSet<EmailId> = foreign.collect();
+    pub(super) fn needed_by_others(&self, state: &State, id: MailboxId, doomed: &HashSet<EmailId>) -> HashSet<EmailId> {
         let mut needed = HashSet::new();
+        if doomed.is_empty() {
+            return needed;
+        }
         for other in state.mailboxes().filter(|other| other.id() != id) {
             let mut entries: HashMap<EmailId, usize> = HashMap::new();
             for (_, row) in other.all_rows().filter(|(_, row)| doomed.contains(&row.email_id)) {
@@ -471,6 +481,11 @@ fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<R
     let mut rows = unplaced(mailbox, pending, Some(map));
     rows.retain(|row| mailbox.row_of(row.uid).is_some_and(|(_, found)| found == *row));
     rows
+}
+
+/// The messages of a mailbox whose octets are in files only.
+fn foreign_of(state: &State, pending: &Mailbox) -> HashSet<EmailId> {
+    pending.foreign(state).map(|(row, _)| row.email_id).collect()
 }
 
 /// How many entries each message has.

@@ -54,6 +54,9 @@ impl MboxAccount {
     /// Brings the log up to date with the file of a mailbox. Costs one question to the file system when nothing has changed, and
     /// then waits for nobody. [`ErrorKind::InUse`]: another program has locked the file.
     pub(crate) fn refresh(&self, file_box: &FileBox, patience: Patience) -> Result<()> {
+        if self.state().mailbox(file_box.id).is_none() {
+            return if self.is_unchanged(file_box)? { Ok(()) } else { self.look_into_kept(file_box) };
+        }
         self.watch(file_box);
         if self.is_unchanged(file_box)? {
             return Ok(());
@@ -566,7 +569,7 @@ fn taken(mailbox: &Mailbox, mut counts: HashMap<EmailId, u32>) -> UidSet {
 }
 
 /// Where a message is, and what its fields say. Its email id is not known yet.
-fn place_of(found: &Found) -> Place {
+pub(super) fn place_of(found: &Found) -> Place {
     let message = &found.message;
     Place {
         email_id: None,
