@@ -603,10 +603,10 @@ pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option
 /// The places that have no entry: the map is older than the log, or the file became older than the log with a power cut.
 fn orphans(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> HashSet<usize> {
     // Most entries are in the order of the file.
-    let mut rows = mailbox.all_rows().map(|(_, row)| row.email_id).peekable();
+    let mut rows = mailbox.email_ids().peekable();
     let mut odd: Vec<(usize, EmailId)> = Vec::new();
-    for (n, place) in map.places().enumerate() {
-        if let Some(id) = place.email_id
+    for (n, id) in map.email_ids().enumerate() {
+        if let Some(id) = id
             && rows.next_if_eq(&id).is_none()
         {
             odd.push((n, id));
@@ -616,7 +616,7 @@ fn orphans(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> HashSet<u
         return HashSet::new();
     }
     let mut left: HashMap<EmailId, u32> = HashMap::new();
-    let pending = pending.into_iter().flat_map(|pending| pending.all_rows().map(|(_, row)| row.email_id));
+    let pending = pending.into_iter().flat_map(|pending| pending.email_ids());
     for id in rows.chain(pending) {
         *left.entry(id).or_default() += 1;
     }
