@@ -24,6 +24,7 @@ use super::map::Map;
 use super::names::{self, Names, Since};
 use super::serve::FileReader;
 use super::tree::Seen;
+use crate::Aside;
 use crate::format::AccountFormat;
 use crate::listeners::Listeners;
 
@@ -44,6 +45,8 @@ pub struct MboxOptions {
     pub padding_bytes: usize,
     /// Threads that read a large file. 1.
     pub jobs: usize,
+    /// Where work runs that takes long. At once, where it is.
+    pub aside: Aside,
 }
 
 impl Default for MboxOptions {
@@ -54,6 +57,7 @@ impl Default for MboxOptions {
             idle_seconds: 30,
             padding_bytes: 32,
             jobs: 1,
+            aside: Aside::default(),
         }
     }
 }
@@ -171,6 +175,9 @@ pub(super) struct Turn {
     pub(super) digests: HashMap<EmailId, u64>,
 }
 
+/// A file of fewer octets is not worth the way to another thread.
+const LONG_BYTES: u64 = 4 << 20;
+
 /// The lock of a mutex; nothing that these guard is left half-changed by a panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -194,6 +201,19 @@ impl MboxAccount {
         account.reconcile(Since::Opening)?;
         account.discover();
         Ok(Some(Arc::new(account)))
+    }
+
+    /// The turn at a file. Who has it may have much to do.
+    pub(super) fn wait_for_turn<'b>(&self, file_box: &'b FileBox) -> MutexGuard<'b, Turn> {
+        match file_box.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => self.options.aside.run(|| lock(&file_box.turn)),
+        }
+    }
+
+    /// Runs work that goes over so many octets of a file.
+    pub(super) fn go_over<T>(&self, octets: u64, work: impl FnOnce() -> T) -> T {
+        self.options.aside.run_if(octets >= LONG_BYTES, work)
     }
 
     /// The mailbox's file; `None`: it has none (any more).
