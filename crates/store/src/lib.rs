@@ -7,6 +7,7 @@
 //! Calls block for as long as a disk does. None of them keeps a lock while the caller is busy with something else.
 
 mod account;
+mod aside;
 pub mod backup;
 mod changes;
 mod check;
@@ -34,6 +35,7 @@ mod writes;
 pub use account::{
     Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
 };
+pub use aside::Aside;
 pub use changes::Changes;
 pub use check::CheckReport;
 pub use cluster::Cluster;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use model::{Error, ErrorKind, Result};
 use platform::Env;
-use store::Store;
 use store::format::mbox::lock::LockPolicy;
+use store::{Aside, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::maintenance::Maintenance;
@@ -56,11 +56,14 @@ pub fn run(
     raise_descriptor_limit();
     let env = Env::real();
     let data = setup.config.server.data.clone();
-    let store = Store::open(env.clone(), data.clone(), store_options(&setup.config)).map_err(|error| {
+    let steps = Arc::new(net::Steps::new(net::workers()));
+    let mut options = store_options(&setup.config);
+    let for_long_work = Arc::clone(&steps);
+    options.mbox.aside = Aside::new(move |work| for_long_work.aside(work));
+    let store = Store::open(env.clone(), data.clone(), options).map_err(|error| {
         let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
         error.context(format!("{}{hint}", data.display()))
     })?;
-    let steps = Arc::new(net::Steps::new(net::workers()));
     store.hand_over_to(net::start_writers(&steps)?);
     let users = Arc::new(Directory::open(env.clone(), &data)?);
     let new_mail = admin::NewMailDefaults::of(&setup.config);
@@ -106,6 +109,7 @@ fn mbox_options(config: &config::MboxSection) -> store::MboxOptions {
         idle_seconds: config.idle_seconds.into(),
         padding_bytes: config.padding_bytes as usize,
         jobs: config.scan_jobs as usize,
+        aside: Aside::default(),
     }
 }
 

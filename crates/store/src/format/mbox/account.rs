@@ -25,6 +25,7 @@ use super::map::Map;
 use super::names::{self, Names, Since};
 use super::serve::FileReader;
 use super::tree::Seen;
+use crate::Aside;
 use crate::edit::Effects;
 use crate::format::AccountFormat;
 use crate::format::files::Files;
@@ -51,6 +52,8 @@ pub struct MboxOptions {
     /// A file up to this size is read whole whenever it has changed; of a larger one that has grown only what is new is read at first, and the
     /// rest when the mailbox is idle. 524,288.
     pub whole_bytes_max: u64,
+    /// Where work runs that takes long. At once, where it is.
+    pub aside: Aside,
 }
 
 impl Default for MboxOptions {
@@ -62,6 +65,7 @@ impl Default for MboxOptions {
             padding_bytes: 32,
             jobs: 1,
             whole_bytes_max: 512 << 10,
+            aside: Aside::default(),
         }
     }
 }
@@ -180,6 +184,8 @@ impl Default for Turn {
         }
     }
 }
+/// A file of fewer octets is not worth the way to another thread.
+const LONG_BYTES: u64 = 4 << 20;
 
 /// The lock of a mutex; nothing that these guard is left half-changed by a panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -207,6 +213,19 @@ impl MboxAccount {
         let _later = account.reconcile(Since::Opening);
         account.discover();
         Ok(Some(Arc::new(account)))
+    }
+
+    /// The turn at a file. Who has it may have much to do.
+    pub(super) fn wait_for_turn<'b>(&self, file_box: &'b FileBox) -> MutexGuard<'b, Turn> {
+        match file_box.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => self.options.aside.run(|| lock(&file_box.turn)),
+        }
+    }
+
+    /// Runs work that goes over so many octets of a file.
+    pub(super) fn go_over<T>(&self, octets: u64, work: impl FnOnce() -> T) -> T {
+        self.options.aside.run_if(octets >= LONG_BYTES, work)
     }
 
     /// The mailbox's file; `None`: it has none (any more).

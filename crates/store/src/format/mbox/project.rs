@@ -17,7 +17,7 @@ use index::{Mailbox, Row, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, ModSeq, Result, UidSet};
 use platform::{File, Metadata, OpenMode, Timestamp, parent_of};
 
-use super::account::{DIR, FileBox, MboxAccount, Moment, Patience, Turn, lock};
+use super::account::{DIR, FileBox, MboxAccount, Moment, Patience, Turn};
 use super::identity::{Identity, tail_digest};
 use super::lock::{Access, MailboxLock};
 use super::map::{Facts, Map, MapBuilder};
@@ -150,22 +150,22 @@ impl MboxAccount {
         let here = FileReader::of_locked(Arc::clone(lock.file()), map.facts().identity);
         let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row, (&here, &map)));
         let dir = self.files_dir();
-        let written = write::write_back(
-            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful },
-            &self.settings(),
-            Job {
-                // What stands before the last message is not touched.
-                places: &mut last.into_iter(),
-                fate: &mut |_, _, _| Ok(Fate::Keep),
-                removed_bytes: 0,
-                base: &base_of(mailbox),
-                append: &mut outgoing,
-                placed: &mut |place| {
-                    placed.push(place);
-                    Ok(())
-                },
+        let target =
+            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful };
+        let job = Job {
+            // What stands before the last message is not touched.
+            places: &mut last.into_iter(),
+            fate: &mut |_, _, _| Ok(Fate::Keep),
+            removed_bytes: 0,
+            base: &base_of(mailbox),
+            append: &mut outgoing,
+            placed: &mut |place| {
+                placed.push(place);
+                Ok(())
             },
-        )?;
+        };
+        let octets = rows.iter().map(|row| u64::from(row.size)).sum();
+        let written = self.go_over(octets, || write::write_back(target, &self.settings(), job))?;
         let mut map = Map::clone(&map);
         map.truncate_from(map.len().saturating_sub(1));
         for place in &placed {
@@ -233,12 +233,15 @@ impl MboxAccount {
         }
         self.take_up(file_box)?;
         self.find_sources(file_box)?;
-        let mut turn = lock(&file_box.turn);
+        let mut turn = self.wait_for_turn(file_box);
         file_box.wanted.store(false, Ordering::Release);
+        let octets = file_box.map().map_or(0, |map| map.facts().identity.len);
         let mut write = || {
-            self.with_file(file_box, &mut turn, |account, turn, lock, path| {
-                account.add_what_came(file_box, turn, lock, path)?;
-                account.bring_up_to_date(file_box, lock, path, policy.flags_at(moment))
+            self.go_over(octets, || {
+                self.with_file(file_box, &mut turn, |account, turn, lock, path| {
+                    account.add_what_came(file_box, turn, lock, path)?;
+                    account.bring_up_to_date(file_box, lock, path, policy.flags_at(moment))
+                })
             })
         };
         let mut result = write();
