@@ -10,6 +10,7 @@ mod account;
 pub mod backup;
 mod changes;
 mod check;
+mod deliveries;
 mod derived;
 mod edit;
 pub mod export;
@@ -35,6 +36,7 @@ pub use account::{
 };
 pub use changes::Changes;
 pub use check::CheckReport;
+pub use deliveries::{DELIVERIES_MAX, DeliveryId};
 pub use edit::{Edit, Pending};
 pub use format::AccountFormat;
 pub use format::mbox::account::{MboxOptions, Moment, WriteBack};
