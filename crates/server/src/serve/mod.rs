@@ -86,9 +86,18 @@ pub fn store_options(config: &Config) -> store::Options {
         message_bytes_max: config.store.message_bytes_max,
         account_idle_seconds: config.store.account_idle_seconds,
         log,
+        quota: store::QuotaLimits {
+            storage_kib: limit(config.quota.storage_bytes_max).map(|octets| octets.div_ceil(store::STORAGE_UNIT_BYTES)),
+            messages: limit(config.quota.messages_max),
+        },
         mbox: mbox_options(&config.mbox),
         ..store::Options::default()
     }
+}
+
+/// 0 stands for no limit.
+fn limit(number: u64) -> Option<u64> {
+    (number > 0).then_some(number)
 }
 
 fn mbox_options(config: &config::MboxSection) -> store::MboxOptions {
@@ -270,6 +279,7 @@ mod tests {
         assert_eq!(ours.message_bytes_max, theirs.message_bytes_max);
         assert_eq!(ours.account_idle_seconds, theirs.account_idle_seconds);
         assert_eq!(ours.log, theirs.log);
+        assert_eq!(ours.quota, theirs.quota);
         assert_eq!(format!("{:?}", ours.mbox), format!("{:?}", theirs.mbox));
     }
 }
