@@ -7,6 +7,7 @@ mod append;
 mod esearch;
 mod fetch;
 mod list;
+mod metadata;
 mod parse;
 mod search;
 mod select;
@@ -30,7 +31,8 @@ pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};
 pub use esearch::{MultiSearch, SearchSource};
 pub use fetch::{Fetch, FetchAtt, FetchModifiers, Partial, Section, SectionPart, SectionText};
 pub use list::{List, ListReturn, ListSelect, StatusAtt};
-pub use parse::{CommandError, CommandErrorKind, command};
+pub use metadata::{GetMetadata, MetadataDepth, MetadataEntry, SetMetadata};
+pub use parse::{CommandError, CommandErrorKind, command, search_criteria};
 pub use search::{EntryType, Search, SearchKey, SearchModSeqEntry, SearchReturn};
 pub use select::{QResync, Select, SeqMatchData};
 pub use sort::{Sort, SortCriterion, SortKey, Thread, ThreadAlgorithm};
@@ -154,6 +156,10 @@ pub enum CommandBody {
         /// What is asked for, without duplicates.
         items: Vec<StatusAtt>,
     },
+    /// GETMETADATA (RFC 5464 §4.2)
+    GetMetadata(Box<GetMetadata>),
+    /// SETMETADATA (RFC 5464 §4.3)
+    SetMetadata(Box<SetMetadata>),
     /// IDLE (RFC 9051 §6.3.13): what ends it comes as a line.
     Idle,
     /// CHECK (RFC 3501 §6.4.1)

@@ -202,6 +202,14 @@ impl CommandBody {
                 writer.raw(" ");
                 writer.list(items, |writer, item| writer.raw(item.as_str()));
             }
+            CommandBody::GetMetadata(command) => {
+                writer.raw("GETMETADATA");
+                command.write(writer);
+            }
+            CommandBody::SetMetadata(command) => {
+                writer.raw("SETMETADATA");
+                command.write(writer);
+            }
             CommandBody::Idle => writer.raw("IDLE"),
             CommandBody::Check => writer.raw("CHECK"),
             CommandBody::Close => writer.raw("CLOSE"),

@@ -13,12 +13,14 @@ mod enable;
 mod esearch;
 mod expunge;
 mod fetch;
+mod filters;
 mod id;
 mod idle;
 mod list;
 mod login;
 mod logout;
 mod lsub;
+mod metadata;
 mod namespace;
 mod noop;
 mod qresync;
@@ -77,16 +79,30 @@ pub(crate) fn start(session: &mut Session, tag: &str, body: CommandBody, out: &m
         CommandBody::Lsub { reference, pattern } => lsub::run(session, &reference, &pattern),
         CommandBody::Namespace => namespace::run(session, out),
         CommandBody::Status { mailbox, items } => status::run(session, &mailbox, &items, out),
+        CommandBody::GetMetadata(command) => metadata::get(session, &command),
+        CommandBody::SetMetadata(command) => metadata::set(session, *command),
         CommandBody::Idle => idle::run(session, out),
         CommandBody::Check => noop::check(session),
         CommandBody::Close => close::close(session),
         CommandBody::Unselect => close::unselect(session),
         CommandBody::Expunge => expunge::run(session, None),
         CommandBody::UidExpunge(set) => expunge::run(session, Some(&set)),
-        CommandBody::Search(command) => search::run(session, tag, &command, out),
-        CommandBody::Sort(command) => sort::run(session, tag, &command, out),
-        CommandBody::Thread(command) => thread::run(session, &command, out),
-        CommandBody::MultiSearch(command) => esearch::run(session, tag, *command, out),
+        CommandBody::Search(mut command) => {
+            command.key = filters::expand(session, command.charset.as_deref(), command.key)?;
+            search::run(session, tag, &command, out)
+        }
+        CommandBody::Sort(mut command) => {
+            command.key = filters::expand(session, Some(&command.charset), command.key)?;
+            sort::run(session, tag, &command, out)
+        }
+        CommandBody::Thread(mut command) => {
+            command.key = filters::expand(session, Some(&command.charset), command.key)?;
+            thread::run(session, &command, out)
+        }
+        CommandBody::MultiSearch(mut command) => {
+            command.search.key = filters::expand(session, command.search.charset.as_deref(), command.search.key)?;
+            esearch::run(session, tag, *command, out)
+        }
         CommandBody::CancelUpdate(tags) => cancelupdate::run(session, &tags),
         CommandBody::Fetch(command) => fetch::run(session, &command, out),
         CommandBody::Store(command) => store::run(session, &command, out),
@@ -134,6 +150,8 @@ pub(crate) fn name(body: &CommandBody) -> &'static str {
         CommandBody::Lsub { .. } => "LSUB",
         CommandBody::Namespace => "NAMESPACE",
         CommandBody::Status { .. } => "STATUS",
+        CommandBody::GetMetadata(_) => "GETMETADATA",
+        CommandBody::SetMetadata(_) => "SETMETADATA",
         CommandBody::Idle => "IDLE",
         CommandBody::Check => "CHECK",
         CommandBody::Close => "CLOSE",
