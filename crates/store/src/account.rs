@@ -13,8 +13,7 @@ use model::{
 use platform::Env;
 
 use crate::edit::{Edit, Effects, Pending};
-use crate::format::mbox::account::{MboxAccount, Moment, Patience};
-use crate::format::mbox::foreign::ForeignSlot;
+use crate::format::files::{self, Files, ForeignSlot, Moment, Patience};
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::recent::RecentFloors;
@@ -35,7 +34,7 @@ pub(crate) struct Inner {
     listeners: Arc<Listeners>,
     recent: RecentFloors,
     message_bytes_max: u64,
-    mbox: Option<Arc<MboxAccount>>,
+    files: Option<Arc<dyn Files>>,
     search: SearchIndex,
 }
 
@@ -59,9 +58,9 @@ impl Inner {
         self.log.state()
     }
 
-    /// The files of the account, if its messages lie in mbox files.
-    pub(crate) fn mbox(&self) -> Option<&Arc<MboxAccount>> {
-        self.mbox.as_ref()
+    /// The files of the account, if its messages lie in such that others use as well.
+    pub(crate) fn files(&self) -> Option<&Arc<dyn Files>> {
+        self.files.as_ref()
     }
 
     /// Entries of `mailbox` from here on are \Recent to whoever asks next; from now on they are not. Returns the old floor.
@@ -205,13 +204,13 @@ impl Account {
             to_call.call();
         })));
         let format = AccountFormat::parse(log.state().annotation(account_format::KEY))?;
-        let mbox = MboxAccount::open(env.clone(), Arc::clone(&log), Arc::clone(&listeners), &format, &options.mbox)?;
-        if let (Some(foreign), Some(mbox)) = (foreign, &mbox) {
-            foreign.set(mbox);
+        let files = files::open(&env, &log, &listeners, &format, options)?;
+        if let (Some(foreign), Some(files)) = (foreign, &files) {
+            foreign.set(files);
         }
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
         let search = SearchIndex::new(&env, &log);
-        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, mbox, search };
+        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, files, search };
         Ok(Account { inner: Arc::new(inner) })
     }
 
@@ -228,9 +227,9 @@ impl Account {
     /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
     /// then wait for one sync without a thread for each. When `change` fails, nothing was done.
     pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
-        let files = self.inner.mbox();
+        let files = self.inner.files();
         let ((value, effects), ticket) = self.inner.log.transact(|transaction| {
-            let mut edit = Edit { transaction, has_files: files.is_some(), effects: Effects::default() };
+            let mut edit = Edit { transaction, files: files.map(|files| &**files), effects: Effects::default() };
             Ok((change(&mut edit)?, edit.effects))
         })?;
         Ok(Pending::new(value, ticket, files.map(|files| (Arc::clone(files), effects))))
@@ -262,27 +261,18 @@ impl Account {
     }
 
     fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
-        let Some(files) = self.inner.mbox() else { return Ok(()) };
-        match files.file_box(id) {
-            Ok(file_box) => files.refresh(&file_box, patience),
-            // Deleted meanwhile, or not known: others say so.
-            Err(_no_file) => Ok(()),
-        }
+        self.inner.files().map_or(Ok(()), |files| files.refresh(id, patience))
     }
 
     /// Makes the mailbox's file show what the log says, as far as the settings want that at such a moment; nothing for a mailbox without a
     /// file. [`ErrorKind::InUse`]: another program has locked it; it is tried again when the mailbox is idle.
     pub fn write_back(&self, id: MailboxId, moment: Moment) -> Result<()> {
-        let Some(files) = self.inner.mbox() else { return Ok(()) };
-        match files.file_box(id) {
-            Ok(file_box) => files.write_back(&file_box, moment),
-            Err(_no_file) => Ok(()),
-        }
+        self.inner.files().map_or(Ok(()), |files| files.write_back(id, moment))
     }
 
     /// Ends all work on the account; for the store, when nobody uses it any more.
     pub(crate) fn close(&self) -> Result<()> {
-        if let Some(files) = self.inner.mbox() {
+        if let Some(files) = self.inner.files() {
             files.close();
         }
         self.inner.log.close()

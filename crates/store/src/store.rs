@@ -22,8 +22,8 @@ use platform::{Disk, Env, LockGuard, parent_of};
 
 use crate::Account;
 use crate::derived::MimeDerive;
+use crate::format::files::ForeignSlot;
 use crate::format::mbox::account::MboxOptions;
-use crate::format::mbox::foreign::ForeignSlot;
 use crate::format::{AccountFormat, account_format, mbox};
 use crate::writes::{WriteCounts, Writes};
 
@@ -266,7 +266,7 @@ impl Store {
                     false => inner.search().maintain(inner, bytes),
                 }
             });
-            let files = account.inner.mbox().map_or(Ok(()), |files| files.maintain());
+            let files = account.inner.files().map_or(Ok(()), |files| files.maintain());
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());
             let is_more = result

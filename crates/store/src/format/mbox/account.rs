@@ -24,7 +24,10 @@ use super::map::Map;
 use super::names::{self, Names, Since};
 use super::serve::FileReader;
 use super::tree::Seen;
+use crate::edit::Effects;
 use crate::format::AccountFormat;
+use crate::format::files::Files;
+pub(crate) use crate::format::files::{Moment, Patience};
 use crate::listeners::Listeners;
 
 /// The directory of an account in which everything is that belongs to its files and cannot be derived. An account has it if and only if
@@ -78,19 +81,6 @@ impl Default for WriteBack {
     }
 }
 
-/// What makes it worth writing a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// CHECK (RFC 3501 §6.4.1).
-    Check,
-    /// CLOSE, UNSELECT.
-    Close,
-    /// LOGOUT.
-    Logout,
-    /// Nobody has changed anything for a while.
-    Idle,
-}
-
 impl WriteBack {
     /// Whether flags are written now.
     pub(super) fn flags_at(self, moment: Moment) -> bool {
@@ -106,15 +96,6 @@ impl WriteBack {
     pub(super) fn removes_at(self, moment: Moment) -> bool {
         self.flags_at(moment) || moment != Moment::Check
     }
-}
-
-/// How long to wait for a file that another program has locked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// As long as the policy says.
-    Wait,
-    /// Not at all.
-    None,
 }
 
 /// The files of an account.
@@ -266,9 +247,41 @@ impl MboxAccount {
     }
 }
 
-/// Whether a mailbox of this name can have a file.
-pub(crate) fn check_name(name: &MailboxName) -> Result<()> {
-    names::path_of(name).map(drop)
+impl Files for MboxAccount {
+    fn check_name(&self, name: &MailboxName) -> Result<()> {
+        names::path_of(name).map(drop)
+    }
+
+    fn discover(&self) {
+        MboxAccount::discover(self);
+    }
+
+    fn refresh(&self, id: MailboxId, patience: Patience) -> Result<()> {
+        match self.file_box(id) {
+            Ok(file_box) => MboxAccount::refresh(self, &file_box, patience),
+            // Deleted meanwhile, or not known: others say so.
+            Err(_no_file) => Ok(()),
+        }
+    }
+
+    fn write_back(&self, id: MailboxId, moment: Moment) -> Result<()> {
+        match self.file_box(id) {
+            Ok(file_box) => MboxAccount::write_back(self, &file_box, moment),
+            Err(_no_file) => Ok(()),
+        }
+    }
+
+    fn follow(&self, effects: &Effects) {
+        MboxAccount::follow(self, effects);
+    }
+
+    fn maintain(&self) -> Result<()> {
+        MboxAccount::maintain(self)
+    }
+
+    fn close(&self) {
+        MboxAccount::close(self);
+    }
 }
 
 impl FileBox {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 
 use index::{Foreign, ForeignMessage};
 use model::{EmailId, Error, ErrorKind, Result};
@@ -20,27 +20,9 @@ use super::serve::{FileReader, Outcome};
 /// How often a message is looked for anew in a file that changes.
 const CHANGES_MAX: usize = 8;
 
-/// What an account's log is given before it is known that the account has files.
-#[derive(Debug, Default)]
-pub(crate) struct ForeignSlot {
-    account: OnceLock<Weak<MboxAccount>>,
-}
-
-impl ForeignSlot {
-    /// From now on these are the files.
-    pub(crate) fn set(&self, account: &Arc<MboxAccount>) {
-        let _ = self.account.set(Arc::downgrade(account));
-    }
-
-    fn account(&self) -> Result<Arc<MboxAccount>> {
-        let account = self.account.get().and_then(Weak::upgrade);
-        account.ok_or_else(|| Error::new(ErrorKind::Expunged, "the account's files are closed"))
-    }
-}
-
-impl Foreign for ForeignSlot {
+impl Foreign for MboxAccount {
     fn header(&self, id: EmailId, message: &ForeignMessage, out: &mut Vec<u8>) -> Result<()> {
-        self.account()?.read(id, &mut |reader, place| reader.header(place, message, out))
+        self.read(id, &mut |reader, place| reader.header(place, message, out))
     }
 
     fn range(
@@ -51,7 +33,7 @@ impl Foreign for ForeignSlot {
         sink: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut was_given = false;
-        self.account()?.read(id, &mut |reader, place| {
+        self.read(id, &mut |reader, place| {
             let mut given = false;
             let outcome = reader.range(place, message, range.clone(), &mut |piece| {
                 given = true;
