@@ -33,6 +33,12 @@ impl Sealed {
         trailer.first_id..trailer.first_id.saturating_add(u64::from(trailer.ids))
     }
 
+    /// Whether messages with ids of this range can be here that were given in earlier frames: their bytes came into the log later.
+    pub fn may_have_late(&self, ids: &Range<u64>) -> bool {
+        let trailer = &self.segment.trailer;
+        trailer.late > 0 && trailer.late_first < ids.end && ids.start <= trailer.late_last
+    }
+
     /// The messages in the order in which they lie, and their sizes, octets. Damaged rows are left out.
     pub fn messages(&self) -> Result<Vec<(EmailId, u32)>> {
         Ok(self.segment.rows()?.into_iter().flatten().map(|row| (row.email_id, row.len)).collect())

@@ -10,6 +10,7 @@ mod account;
 pub mod backup;
 mod changes;
 mod check;
+pub mod convert;
 mod derived;
 mod edit;
 pub mod export;
