@@ -86,7 +86,6 @@ pub(super) fn back(
     })?;
     held.set_files(None);
     drop(held);
-    files.close();
     report.held += inner.env().clock.monotonic().saturating_sub(began);
     report.left = discard::discard(inner.env(), inner.log().dir(), made)?;
     Ok(())
@@ -108,6 +107,7 @@ fn last_round<'a>(
                 _ => {}
             }
         }
+        files.close();
         let held = inner.hold();
         let began = inner.env().clock.monotonic();
         refresh_all(account, files)?;
@@ -122,6 +122,8 @@ fn last_round<'a>(
         }
         take_in(account, &left, report)?;
         if outside(account).is_empty() {
+            // What is known of the files is kept with them.
+            files.close();
             return Ok((Some(held), began));
         }
     }
