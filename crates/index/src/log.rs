@@ -59,7 +59,7 @@ pub struct Log {
     pub(crate) layout: RwLock<Arc<Layout>>,
     /// Rises with every change of the layout: who has one sees for the price of a load that it is still the newest.
     pub(crate) layout_version: AtomicU64,
-    /// Rises with every published state in which bytes of messages are elsewhere than before.
+    /// Rises with every published state that has other foreign messages than the one before, but for those that were expunged.
     pub(crate) moved_version: AtomicU64,
     /// Held by whoever seals, compacts or writes a checkpoint.
     pub(crate) maintenance: Mutex<crate::maintain::Progress>,

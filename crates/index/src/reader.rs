@@ -336,10 +336,7 @@ impl Finder {
         if moved_version != self.moved_version {
             (self.state, self.moved_version) = (None, moved_version);
         }
-        if let Some(message) = self.state.as_ref().and_then(|state| state.foreign(id)) {
-            return Some(message);
-        }
-        self.state.insert(self.log.state()).foreign(id)
+        self.state.get_or_insert_with(|| self.log.state()).foreign(id)
     }
 
     /// Where a message is; `Expunged` when it is nowhere.

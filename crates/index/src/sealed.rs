@@ -52,6 +52,13 @@ impl Sealed {
         }
     }
 
+    /// Whether messages with ids of this range can be here that were given in earlier frames: their bytes came into the log later.
+    pub fn may_have_late(&self, ids: &Range<u64>) -> bool {
+        let Of::Segment(segment) = &self.of else { return false };
+        let trailer = &segment.trailer;
+        trailer.late > 0 && trailer.late_first < ids.end && ids.start <= trailer.late_last
+    }
+
     /// The messages in the order in which they lie, and their sizes, octets. Damaged rows are left out.
     pub fn messages(&self) -> Result<Vec<(EmailId, u32)>> {
         match &self.of {

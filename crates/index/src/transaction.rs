@@ -85,7 +85,7 @@ pub(crate) struct Finished {
     pub(crate) messages: Vec<(EmailId, PendingMessage)>,
     /// One more than the largest id among them that was given before.
     pub(crate) late_end: u64,
-    /// Messages moved into the log or out of it.
+    /// Which messages are foreign is not as before: some are new, or moved into the log or out of it.
     pub(crate) has_moved_bytes: bool,
 }
 
@@ -114,6 +114,7 @@ impl Transaction {
     /// The state with it, and what is to be written. `None`: nothing changed.
     pub(crate) fn finish(mut self) -> Result<Option<(State, Finished)>> {
         self.close_rows();
+        self.has_moved_bytes |= !self.foreign.is_empty();
         if !self.foreign.is_empty() {
             let messages = std::mem::take(&mut self.foreign);
             Event::ForeignMessages { messages }.write(&mut self.message_events, self.frame.time);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: but for [`Account::begin`], a function that changes something returns when the change is durable.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use index::{Log, State, Transaction};
 use model::{
@@ -12,8 +12,9 @@ use model::{
 
 use platform::Env;
 
+use crate::convert;
 use crate::edit::{Edit, Effects, Pending};
-use crate::format::files::{self, Files, ForeignSlot, Moment, Patience};
+use crate::format::files::{Files, ForeignSlot, Moment, Patience};
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
 use crate::quota::{QuotaLimits, Watch};
@@ -36,7 +37,10 @@ pub(crate) struct Inner {
     recent: RecentFloors,
     message_bytes_max: u64,
     quota: QuotaLimits,
-    files: Option<Arc<dyn Files>>,
+    /// Held for reading while a change is made, so that none is made for the files before and followed by those after.
+    files: RwLock<Option<Arc<dyn Files>>>,
+    foreign: Arc<ForeignSlot>,
+    options: Options,
     search: SearchIndex,
 }
 
@@ -65,14 +69,43 @@ impl Inner {
         self.log.state()
     }
 
-    /// The files of the account, if its messages lie in such that others use as well.
-    pub(crate) fn files(&self) -> Option<&Arc<dyn Files>> {
-        self.files.as_ref()
+    /// The files of the account, if its messages lie in such.
+    pub(crate) fn files(&self) -> Option<Arc<dyn Files>> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps everybody from changing the account, but who goes to the log itself, until the guard is dropped.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held { files: self.files.write().unwrap_or_else(PoisonError::into_inner), foreign: &self.foreign }
+    }
+
+    /// The listeners of the account: for files that are taken up.
+    pub(crate) fn listeners(&self) -> &Arc<Listeners> {
+        &self.listeners
+    }
+
+    /// What the store was opened with.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Entries of `mailbox` from here on are \Recent to whoever asks next; from now on they are not. Returns the old floor.
     pub(crate) fn claim_recent(&self, mailbox: &index::Mailbox) -> u32 {
         self.recent.claim(&self.log, mailbox)
+    }
+}
+
+/// Nobody changes the account; see [`Inner::hold`].
+pub(crate) struct Held<'a> {
+    files: RwLockWriteGuard<'a, Option<Arc<dyn Files>>>,
+    foreign: &'a ForeignSlot,
+}
+
+impl Held<'_> {
+    /// From now on these are the files of the account.
+    pub(crate) fn set_files(&mut self, files: Option<Arc<dyn Files>>) {
+        self.foreign.set(files.as_ref());
+        *self.files = files;
     }
 }
 
@@ -204,7 +237,7 @@ impl Account {
         log: Arc<Log>,
         options: &Options,
         writes: &Arc<Writes>,
-        foreign: Option<Arc<ForeignSlot>>,
+        foreign: Arc<ForeignSlot>,
     ) -> Result<Self> {
         let listeners = Arc::new(Listeners::default());
         let (to_call, count) = (Arc::clone(&listeners), writes.counter(&log));
@@ -212,15 +245,13 @@ impl Account {
             count(state.modseq().0);
             to_call.call();
         })));
-        let format = AccountFormat::parse(log.state().annotation(account_format::KEY))?;
-        let files = files::open(&env, &log, &listeners, &format, options)?;
-        if let (Some(foreign), Some(files)) = (foreign, &files) {
-            foreign.set(files);
-        }
+        let files = convert::open_files(&env, &log, &listeners, options)?;
+        foreign.set(files.as_ref());
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
         let search = SearchIndex::new(&env, &log);
-        let quota = options.quota;
-        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, search };
+        let (files, quota, options) = (RwLock::new(files), options.quota, options.clone());
+        let inner =
+            Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, foreign, options, search };
         Ok(Account { inner: Arc::new(inner) })
     }
 
@@ -241,15 +272,15 @@ impl Account {
     /// then wait for one sync without a thread for each. When `change` fails, or adds more than the account may hold
     /// ([`ErrorKind::OverQuota`]), nothing was done.
     pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
-        let files = self.inner.files();
+        let files = self.inner.files.read().unwrap_or_else(PoisonError::into_inner);
         let ((value, effects), ticket) = self.inner.log.transact(|transaction| {
-            let mut edit = Edit { transaction, files: files.map(|files| &**files), effects: Effects::default() };
+            let mut edit = Edit { transaction, files: files.as_deref(), effects: Effects::default() };
             let watch = Watch::begin(edit.transaction, self.inner.quota_defaults());
             let value = change(&mut edit)?;
             watch.end(edit.transaction)?;
             Ok((value, edit.effects))
         })?;
-        Ok(Pending::new(value, ticket, files.map(|files| (Arc::clone(files), effects))))
+        Ok(Pending::new(value, ticket, files.as_ref().map(|files| (Arc::clone(files), effects))))
     }
 
     /// Like [`Account::begin`], and waits until it is durable.

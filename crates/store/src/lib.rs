@@ -12,6 +12,7 @@ pub mod backup;
 mod changes;
 mod check;
 mod cluster;
+pub mod convert;
 mod deliveries;
 mod derived;
 mod edit;

@@ -19,14 +19,14 @@ use std::time::Duration;
 
 use index::{Budget, HandOver, Journal, Log};
 use model::{AccountName, Error, ErrorKind, MailboxName, Result};
-use platform::{Disk, Env, LockGuard, parent_of};
+use platform::{Disk, Env, LockGuard};
 
 use crate::Account;
 use crate::cluster::Cluster;
 use crate::derived::MimeDerive;
-use crate::format::files::ForeignSlot;
+use crate::format::files::{self, ForeignSlot};
 use crate::format::mbox::account::MboxOptions;
-use crate::format::{AccountFormat, account_format, mbox};
+use crate::format::{AccountFormat, account_format};
 use crate::quota::QuotaLimits;
 use crate::writes::{WriteCounts, Writes};
 
@@ -185,11 +185,7 @@ impl Store {
         })?;
         log.close()?;
         drop(log);
-        if let AccountFormat::Mbox { inbox, root } = format {
-            for needed in [&making.join(mbox::account::DIR), parent_of(inbox), root] {
-                self.env.disk.create_dir_all_durable(needed)?;
-            }
-        }
+        files::prepare(&*self.env.disk, &making, format)?;
         self.env.disk.rename(&making, &dir)?;
         self.env.disk.sync_dir(&self.accounts_dir)?;
         Ok(())
@@ -277,7 +273,8 @@ impl Store {
             None => self.open_log(&self.dir_of(name))?,
             Some(journal) => {
                 let (dir, options) = (self.cache_dir.join(name.as_str()), self.options.log.clone());
-                (Log::open_on(&self.env, &dir, options, Some(Arc::new(MimeDerive)), journal)?, None)
+                let log = Log::open_on(&self.env, &dir, options, Some(Arc::new(MimeDerive)), journal)?;
+                (log, Arc::default())
             }
         };
         if let Some(hand_over) = self.hand_over.get() {
@@ -369,18 +366,11 @@ impl Store {
         self.accounts_dir.join(name.as_str())
     }
 
-    /// Opens an account's log, with a place for those who give the octets of foreign messages if it may have such.
-    pub(crate) fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Option<Arc<ForeignSlot>>)> {
-        let has_files = self.env.disk.exists(&dir.join(mbox::account::DIR))?;
-        let slot = has_files.then(Arc::<ForeignSlot>::default);
-        let foreign = slot.clone().map(|slot| slot as Arc<dyn index::Foreign>);
+    /// Opens an account's log, with a place for those who give the octets of foreign messages.
+    pub(crate) fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Arc<ForeignSlot>)> {
+        let slot = Arc::<ForeignSlot>::default();
+        let foreign = Some(Arc::clone(&slot) as Arc<dyn index::Foreign>);
         let log = Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), foreign)?;
-        if !has_files && log.state().annotation(account_format::KEY).is_some() {
-            // The directory was lost; the log knows better.
-            log.close()?;
-            self.env.disk.create_dir_all_durable(&dir.join(mbox::account::DIR))?;
-            return self.open_log(dir);
-        }
         Ok((log, slot))
     }
 

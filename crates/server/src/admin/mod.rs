@@ -6,6 +6,7 @@
 mod accounts;
 pub mod backup;
 mod care;
+mod convert;
 mod new_mail;
 mod progress;
 mod quota;
@@ -21,6 +22,7 @@ use store::{Account, Store};
 use crate::pull;
 use crate::users::Directory;
 
+pub use convert::Step as ConvertStep;
 pub use new_mail::NewMailDefaults;
 pub use progress::{Notice, Progress};
 pub use request::{AccountForm, Format, NewMail, Password, QuotaLimit, Request};
@@ -69,6 +71,15 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
         }
         Request::Restore { user, mailbox, since_unix_seconds } => {
             care::restore(context, &user, &mailbox, since_unix_seconds)
+        }
+        Request::Convert { user, to, finish, roll_back } => {
+            let step = match (roll_back, finish, to.format.is_some()) {
+                (true, ..) => ConvertStep::RollBack,
+                (false, true, false) => ConvertStep::Finish,
+                (false, true, true) => ConvertStep::ConvertAndFinish,
+                (false, false, _) => ConvertStep::Convert,
+            };
+            convert::run(context, &user, to, step, progress)
         }
         Request::Backup { user, to } => backup::save(context, user.as_deref(), &to, progress),
         Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user } => {

@@ -91,6 +91,20 @@ pub enum Request {
         /// Those that were expunged since; Unix seconds.
         since_unix_seconds: i64,
     },
+    /// Moves an account into another format.
+    Convert {
+        /// Whose account.
+        user: String,
+        /// Where its mail is to live; nothing to go on with what was begun.
+        #[serde(default)]
+        to: NewMail,
+        /// Gives up the old store.
+        #[serde(default)]
+        finish: bool,
+        /// Goes back to the old store.
+        #[serde(default)]
+        roll_back: bool,
+    },
     /// Adds a snapshot to a directory of backups.
     Backup {
         /// One account only.

@@ -145,6 +145,8 @@ pub enum Admin {
         #[command(flatten)]
         backup: BackupOptions,
     },
+    /// Move an account into another format while it is used, every message compared; what it was before is kept until --finish
+    Convert(Convert),
     /// Copy accounts into a directory of backups, while the server runs: what is new since the last time
     Backup(Backup),
     /// Verify every record and checksum; exit code 3 when there is damage
@@ -202,6 +204,30 @@ pub struct BackupOptions {
     /// Put everything into the account of another user, which is made when it is not there
     #[arg(long, requires = "from", value_name = "OTHER")]
     pub as_user: Option<String>,
+}
+
+/// `convert`
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["to", "finish", "rollback"]))]
+pub struct Convert {
+    /// Whose account
+    #[arg(long)]
+    pub user: String,
+    /// The format; an interrupted conversion goes on where it was
+    #[arg(long, value_enum)]
+    pub to: Option<AccountForm>,
+    /// The mbox file that is the INBOX; without it as `mbox.inbox` says
+    #[arg(long, value_name = "FILE", requires = "to")]
+    pub inbox: Option<PathBuf>,
+    /// The directory for the files; without it as the configuration says
+    #[arg(long, value_name = "DIR", requires = "to")]
+    pub mail_root: Option<PathBuf>,
+    /// Give up the old store: nothing can be rolled back afterwards. With --to: as soon as the new one was compared
+    #[arg(long)]
+    pub finish: bool,
+    /// Go back to the old store, with everything that has happened since
+    #[arg(long, conflicts_with_all = ["to", "finish"])]
+    pub rollback: bool,
 }
 
 /// `backup`

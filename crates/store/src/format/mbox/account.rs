@@ -16,10 +16,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use index::{Log, State};
+use index::{ForeignMessage, Log, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result};
 use platform::{Env, WatchGuard};
 
+use super::digest::DigestOfServed;
 use super::lock::{LockPolicy, Locker};
 use super::map::Map;
 use super::names::{self, Names, Since};
@@ -98,6 +99,7 @@ impl WriteBack {
             Moment::Close => self.close,
             Moment::Logout => self.logout,
             Moment::Idle => self.idle,
+            Moment::Convert => true,
         }
     }
 
@@ -335,6 +337,24 @@ impl Files for MboxAccount {
 
     fn close(&self) {
         MboxAccount::close(self);
+    }
+
+    fn digest(&self, octets: &[u8]) -> u64 {
+        let mut digest = DigestOfServed::new();
+        digest.push(octets);
+        digest.finish()
+    }
+
+    fn read_back(
+        &self,
+        mailbox: MailboxId,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let Ok(file_box) = self.file_box(mailbox) else { return Ok(false) };
+        self.read_copy(&file_box, id, known, header, octets)
     }
 }
 

@@ -110,6 +110,41 @@ impl MboxAccount {
         }
     }
 
+    /// See [`crate::format::files::Files::read_back`].
+    pub(super) fn read_copy(
+        &self,
+        file_box: &FileBox,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        for _ in 0..CHANGES_MAX {
+            self.refresh(file_box, Patience::Wait)?;
+            let Some(map) = file_box.map() else { return Ok(false) };
+            let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { return Ok(false) };
+            let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
+            let Some(reader) = self.reader(file_box, &map)? else { continue };
+            header.clear();
+            octets.clear();
+            let done = reader.header(&place, known, header).and_then(|outcome| match outcome {
+                Outcome::Done => reader.range(&place, known, 0..u64::from(known.octets), &mut |piece| {
+                    octets.extend_from_slice(piece);
+                    Ok(())
+                }),
+                changed => Ok(changed),
+            });
+            match done {
+                Ok(Outcome::Done) => return Ok(true),
+                Ok(Outcome::Changed { .. }) => {}
+                // The file has it, but not byte for byte.
+                Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again"))
+    }
+
     fn read_once(&self, id: EmailId, read: &mut Read<'_>) -> Result<Looked> {
         let mut changed = None;
         for file_box in self.open_boxes() {

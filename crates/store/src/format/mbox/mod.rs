@@ -19,10 +19,12 @@
 //! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file; `kept`: those of mailboxes that are gone.
 //! - `sync`: from the file into the log; `project`: from the log into the file.
 //! - `idle`: what nobody waits for.
+//! - `discard`: the files go when the account has left them.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
 
 pub mod account;
 pub mod digest;
+pub(crate) mod discard;
 pub mod fields;
 pub(crate) mod foreign;
 #[cfg(test)]
@@ -36,7 +38,7 @@ mod kept;
 pub mod lock;
 pub mod map;
 pub mod meta;
-mod names;
+pub(crate) mod names;
 pub mod place;
 mod project;
 pub mod rewrite;

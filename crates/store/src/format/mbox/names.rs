@@ -121,7 +121,7 @@ fn checksum(text: &str) -> String {
 }
 
 /// The file that a mailbox of this name should have. [`ErrorKind::Limit`]: a level is too long for a file name.
-pub(super) fn path_of(name: &MailboxName) -> Result<PathBuf> {
+pub(crate) fn path_of(name: &MailboxName) -> Result<PathBuf> {
     let mut path = PathBuf::new();
     if name.is_inbox() {
         return Ok(path);
