@@ -180,8 +180,9 @@ impl RemoteMailbox {
             return Ok(());
         };
         let mut all: BTreeMap<u32, u32> = pairs.there.iter().copied().zip(pairs.here.iter().copied()).collect();
-        all.retain(|there, _| !gone.contains(there));
         let taken: Vec<(u32, Option<u32>)> = moved.iter().map(|(old, new)| (*new, all.remove(old))).collect();
+        // Behind the moves: what has moved away from a UID is no reason to forget it.
+        all.retain(|there, _| !gone.contains(there));
         all.extend(taken.into_iter().filter_map(|(new, here)| Some((new, here?))));
         let (there, here) = all.into_iter().unzip();
         let mut place = Place { pairs: Some(Pairs { there, here }), ..self.place.clone() };
