@@ -13,6 +13,7 @@ use model::{Error, ErrorKind, Result};
 use platform::Env;
 use store::Store;
 use store::format::mbox::lock::LockPolicy;
+use store_sql::Database;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::maintenance::Maintenance;
@@ -56,7 +57,7 @@ pub fn run(
     raise_descriptor_limit();
     let env = Env::real();
     let data = setup.config.server.data.clone();
-    let store = Store::open(env.clone(), data.clone(), store_options(&setup.config)).map_err(|error| {
+    let store = open_store(&env, &setup.config).map_err(|error| {
         let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
         error.context(format!("{}{hint}", data.display()))
     })?;
@@ -74,8 +75,32 @@ pub fn run(
     result
 }
 
+/// Opens the store that is configured, with the database if there is one. [`ErrorKind::InUse`] when another process has it.
+pub fn open_store(env: &Env, config: &Config) -> Result<Arc<Store>> {
+    let database = database(env, config)?;
+    let cluster = database.map(|database| database as Arc<dyn store::Cluster>);
+    Store::open_with(env.clone(), config.server.data.clone(), store_options(config), cluster)
+}
+
+/// The database that is configured, if one is. It is not asked anything yet.
+pub fn database(env: &Env, config: &Config) -> Result<Option<Arc<Database>>> {
+    let sql = &config.sql;
+    if sql.urls.is_empty() {
+        return Ok(None);
+    }
+    let settings = store_sql::Settings {
+        urls: sql.urls.clone(),
+        connections_max: sql.connections_max as usize,
+        timeout: Duration::from_secs(sql.timeout_seconds.into()),
+        retry: Duration::from_secs(sql.retry_seconds.into()),
+        poll: Duration::from_millis(sql.poll_ms.into()),
+        lease: Duration::from_secs(sql.lease_seconds.into()),
+    };
+    Database::new(env.clone(), settings).map(Some)
+}
+
 /// The store as it is configured.
-pub fn store_options(config: &Config) -> store::Options {
+fn store_options(config: &Config) -> store::Options {
     let mut log = store::Options::default().log;
     log.retention_seconds = u64::from(config.store.expunged_kept_days) * 86_400;
     log.body_level = i32::try_from(config.store.compression_level).unwrap_or(i32::MAX);
