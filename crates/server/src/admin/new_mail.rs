@@ -30,12 +30,14 @@ impl NewMailDefaults {
         let form = wish.format.unwrap_or(match self.format.default {
             MailFormat::Native => AccountForm::Native,
             MailFormat::Mbox => AccountForm::Mbox,
+            MailFormat::Sql => AccountForm::Sql,
         });
         match form {
-            AccountForm::Native if wish.inbox.is_some() || wish.mail_root.is_some() => {
+            AccountForm::Native | AccountForm::Sql if wish.inbox.is_some() || wish.mail_root.is_some() => {
                 Err(invalid("--inbox and --mail-root are for --format mbox only".to_owned()))
             }
             AccountForm::Native => Ok(AccountFormat::Native),
+            AccountForm::Sql => Ok(AccountFormat::Sql),
             AccountForm::Mbox => {
                 let inbox = wish.inbox.unwrap_or_else(|| self.mbox.inbox.of(name.as_str()));
                 let root = wish.mail_root.unwrap_or_else(|| self.mbox.root.of(name.as_str()));

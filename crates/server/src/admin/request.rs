@@ -188,6 +188,8 @@ pub enum AccountForm {
     Native,
     /// mbox files that other programs may use as well.
     Mbox,
+    /// The database that the configuration names.
+    Sql,
 }
 
 /// What `export` writes.

@@ -76,8 +76,20 @@ pub enum Command {
     },
     /// Show or check the configuration
     Config(ConfigAction),
+    /// Take care of the database that the configuration names
+    #[command(subcommand)]
+    Sql(Sql),
     #[command(flatten)]
     Admin(Admin),
+}
+
+/// What to do with the database.
+#[derive(Debug, Subcommand)]
+pub enum Sql {
+    /// Make the tables, or bring them up to date with this program
+    Update,
+    /// Say whether the database answers and its tables are those that this program needs
+    Check,
 }
 
 /// What to do with the configuration.
@@ -355,7 +367,7 @@ pub enum User {
 /// Where the mail of a new account lives.
 #[derive(Debug, clap::Args)]
 pub struct NewMail {
-    /// In Mailyard's own store, or in mbox files that other programs may use as well; without it as `format.default` says
+    /// In Mailyard's own store, in mbox files that other programs may use as well, or in the database of `[sql]`; without it as `format.default` says
     #[arg(long, value_enum)]
     pub format: Option<AccountForm>,
     /// The mbox file that is the INBOX; without it as `mbox.inbox` says

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{AccountName, Keyword, MailboxId, MailboxName, SystemFlag, Uid, UidSet};
 use platform::Env;
 use platform::sim::SimEnv;
-use store::{Account, AccountFormat, FlagNames, NewMessage, Options, Store, View};
+use store::{Account, AccountFormat, Cluster, FlagNames, NewMessage, Options, Store, View};
 
 /// A format under test: how a store of it is opened, and opened again.
 pub struct Format {
@@ -15,6 +15,8 @@ pub struct Format {
     pub options: Options,
     /// Whether accounts are made on mbox files.
     is_mbox: bool,
+    /// Where accounts are made instead.
+    cluster: Option<Arc<dyn Cluster>>,
 }
 
 impl Format {
@@ -23,7 +25,8 @@ impl Format {
     }
 
     pub fn try_open(&self) -> model::Result<Arc<Store>> {
-        Store::open(self.env.clone(), PathBuf::from("/data"), self.options.clone())
+        let (env, options) = (self.env.clone(), self.options.clone());
+        Store::open_with(env, PathBuf::from("/data"), options, self.cluster.clone())
     }
 
     /// Makes an account of this format.
@@ -32,10 +35,17 @@ impl Format {
             let place = Path::new("/mail").join(name.as_str());
             self.env.disk.create_dir_all_durable(&place).unwrap();
             AccountFormat::Mbox { inbox: place.join("inbox"), root: place.join("mail") }
+        } else if self.cluster.is_some() {
+            AccountFormat::Sql
         } else {
             AccountFormat::Native
         };
         store.create_account_as(name, &format)
+    }
+
+    /// Whether the truth is in files of this disk.
+    pub fn is_on_disk(&self) -> bool {
+        self.cluster.is_none()
     }
 
     /// A store with one account, and the account's INBOX.
@@ -64,7 +74,12 @@ fn on_simulated_disk(is_mbox: bool) -> Format {
     options.log.tail_bytes_max = 64 << 10;
     options.log.spool_above_bytes = 1000;
     options.message_bytes_max = 100_000;
-    Format { env: sim.env(), sim, options, is_mbox }
+    Format { env: sim.env(), sim, options, is_mbox, cluster: None }
+}
+
+/// Accounts of a cluster; what a node keeps besides is on a simulated disk.
+pub fn on_cluster(cluster: Arc<dyn Cluster>) -> Format {
+    Format { cluster: Some(cluster), ..on_simulated_disk(false) }
 }
 
 pub fn name(text: &str) -> AccountName {
