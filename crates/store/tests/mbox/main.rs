@@ -9,5 +9,6 @@ mod seeds;
 mod basics;
 mod both_ways;
 mod interrupted;
+mod last_copies;
 mod power_cut;
 mod support;
