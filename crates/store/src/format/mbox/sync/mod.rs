@@ -211,7 +211,12 @@ impl MboxAccount {
     }
 
     /// The digest of a message as its file would have it.
-    fn digest_of(&self, state: &State, digests: &mut HashMap<EmailId, u64>, id: EmailId) -> Result<Option<u64>> {
+    pub(super) fn digest_of(
+        &self,
+        state: &State,
+        digests: &mut HashMap<EmailId, u64>,
+        id: EmailId,
+    ) -> Result<Option<u64>> {
         if let Some(message) = state.foreign(id) {
             return Ok(Some(message.digest));
         }
