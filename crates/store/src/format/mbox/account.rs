@@ -359,6 +359,11 @@ impl Files for MboxAccount {
 }
 
 impl FileBox {
+    /// Keeps everybody else from syncing and writing the file.
+    pub(crate) fn hold(&self) -> impl Drop + '_ {
+        lock(&self.turn)
+    }
+
     /// Where its messages were at the last look.
     pub(super) fn map(&self) -> Option<Arc<Map>> {
         self.map.read().unwrap_or_else(PoisonError::into_inner).clone()
