@@ -51,6 +51,9 @@ pub enum Command {
         /// What to listen on, instead of a free loopback port
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
+        /// Where the sample mail lives: in Mailyard's own store, or in files that other programs can use meanwhile
+        #[arg(long, value_enum, default_value = "native")]
+        format: AccountForm,
     },
     /// Put a message from standard input into a mailbox, through the server when one runs. Exit codes are those of sysexits.h: 64, 67 (no
     /// such user), 73 (never possible), 75 (try again)

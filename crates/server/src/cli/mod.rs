@@ -48,7 +48,7 @@ fn run(args: Args) -> Result<ExitCode> {
             logging::start(&config.log)?;
             serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
         }
-        Command::Demo { listen } => demo::run(listen, global.json)?,
+        Command::Demo { listen, format } => demo::run(listen, format, global.json)?,
         Command::Deliver(message) => return Ok(deliver(&global, &message)),
         Command::Bench { arguments } => {
             // Mail is nobody else's business, but the servers that are measured run as other users and share folders with this one.
