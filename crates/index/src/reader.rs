@@ -341,6 +341,10 @@ impl Finder {
 
     /// Where a message is; `Expunged` when it is nowhere.
     pub(crate) fn place(&mut self, id: EmailId) -> Result<Place<'_>> {
+        if let Some(journal) = &self.log.journal {
+            let gone = || Error::new(ErrorKind::Expunged, format!("the message {id} is no longer there"));
+            return journal.message(id)?.map(Place::Foreign).ok_or_else(gone);
+        }
         if self.log.foreign.is_some()
             && let Some(message) = self.foreign(id)
         {

@@ -10,111 +10,68 @@ use crate::codec::{Input, put_bytes, put_signed, put_varint, put_varint_wide};
 
 /// An entry as a record has it; its modseq is that of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NewRow {
-    pub(crate) uid: Uid,
-    pub(crate) flags: Flags,
-    pub(crate) internal_date: DateTime,
-    pub(crate) save_date: i64,
-    pub(crate) size: u32,
-    pub(crate) email_id: EmailId,
+pub struct NewRow {
+    /// Its number in the mailbox.
+    pub uid: Uid,
+    /// Its flags; what the keyword bits mean is the mailbox's keyword table.
+    pub flags: Flags,
+    /// INTERNALDATE.
+    pub internal_date: DateTime,
+    /// SAVEDATE, seconds since 1970 UTC.
+    pub save_date: i64,
+    /// Octets of the message.
+    pub size: u32,
+    /// The message.
+    pub email_id: EmailId,
 }
 
-/// One event.
+/// One thing that a transaction did, as its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    MailboxCreated {
-        id: MailboxId,
-        name: MailboxName,
-        uidvalidity: u32,
-        special_use: u16,
-    },
-    MailboxRenamed {
-        id: MailboxId,
-        name: MailboxName,
-    },
-    MailboxDeleted {
-        id: MailboxId,
-    },
-    MailboxUndeleted {
-        id: MailboxId,
-        name: MailboxName,
-    },
-    SpecialUse {
-        id: MailboxId,
-        bits: u16,
-    },
-    Subscribed {
-        name: MailboxName,
-    },
-    Unsubscribed {
-        name: MailboxName,
-    },
-    KeywordAdded {
-        mailbox: MailboxId,
-        keyword: Keyword,
-    },
-    /// The bytes follow the events of the frame, in the order of these records. Only in tails.
-    Message {
-        email_id: EmailId,
-        len: u32,
-        header_len: u32,
-        crc: u32,
-    },
-    Entries {
-        mailbox: MailboxId,
-        rows: Vec<NewRow>,
-    },
-    FlagsSet {
-        mailbox: MailboxId,
-        flags: Flags,
-        uids: UidSet,
-    },
-    Expunged {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
-    Restored {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
-    RecentFloor {
-        mailbox: MailboxId,
-        uid: u32,
-    },
-    MailboxAnnotated {
-        mailbox: MailboxId,
-        key: String,
-        value: Option<Vec<u8>>,
-    },
-    AccountAnnotated {
-        key: String,
-        value: Option<Vec<u8>>,
-    },
+#[expect(missing_docs, reason = "the fields are those of the byte tables in docs/format-log.md")]
+pub enum Event {
+    /// A mailbox is new.
+    MailboxCreated { id: MailboxId, name: MailboxName, uidvalidity: u32, special_use: u16 },
+    /// A mailbox has another name.
+    MailboxRenamed { id: MailboxId, name: MailboxName },
+    /// A mailbox is gone, with what it held; it can be brought back for a while.
+    MailboxDeleted { id: MailboxId },
+    /// A deleted mailbox is back.
+    MailboxUndeleted { id: MailboxId, name: MailboxName },
+    /// What a mailbox is for: bit n is the special use with code n.
+    SpecialUse { id: MailboxId, bits: u16 },
+    /// A name is subscribed.
+    Subscribed { name: MailboxName },
+    /// A name is no longer subscribed.
+    Unsubscribed { name: MailboxName },
+    /// A mailbox has one more keyword, with the next number.
+    KeywordAdded { mailbox: MailboxId, keyword: Keyword },
+    /// A message is new. The bytes follow the events of the frame, in the order of these records. Only in tails.
+    Message { email_id: EmailId, len: u32, header_len: u32, crc: u32 },
+    /// A mailbox has new entries.
+    Entries { mailbox: MailboxId, rows: Vec<NewRow> },
+    /// Entries have these flags now.
+    FlagsSet { mailbox: MailboxId, flags: Flags, uids: UidSet },
+    /// Entries are gone; they can be brought back for a while.
+    Expunged { mailbox: MailboxId, uids: UidSet },
+    /// Entries that were gone have come back as others: they cannot be brought back again.
+    Restored { mailbox: MailboxId, uids: UidSet },
+    /// Entries below this UID are \\Recent to nobody.
+    RecentFloor { mailbox: MailboxId, uid: u32 },
+    /// A value is kept with a mailbox; without one, it is removed.
+    MailboxAnnotated { mailbox: MailboxId, key: String, value: Option<Vec<u8>> },
+    /// A value is kept with the account; without one, it is removed.
+    AccountAnnotated { key: String, value: Option<Vec<u8>> },
     /// What compaction must not lose of a mailbox when it drops records; and what a restore leaves out. A later one adds to it.
-    MailboxCounters {
-        mailbox: MailboxId,
-        uidnext: u64,
-        highest_modseq: u64,
-    },
+    MailboxCounters { mailbox: MailboxId, uidnext: u64, highest_modseq: u64 },
     /// Messages whose bytes lie elsewhere; ids rise strictly.
-    ForeignMessages {
-        messages: Vec<(EmailId, ForeignMessage)>,
-    },
+    ForeignMessages { messages: Vec<(EmailId, ForeignMessage)> },
     /// Expunged, and not to be brought back: the entries of foreign messages.
-    Discarded {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
+    Discarded { mailbox: MailboxId, uids: UidSet },
     /// Foreign messages whose bytes are in the log from here on; ids rise strictly. In a tail the message record of each is in the
     /// same frame.
-    BytesHere {
-        ids: Vec<EmailId>,
-    },
+    BytesHere { ids: Vec<EmailId> },
     /// Messages whose bytes lie elsewhere from here on, ids rise strictly; and the entries that have them.
-    BytesElsewhere {
-        messages: Vec<(EmailId, ForeignMessage)>,
-        entries: Vec<(MailboxId, UidSet)>,
-    },
+    BytesElsewhere { messages: Vec<(EmailId, ForeignMessage)>, entries: Vec<(MailboxId, UidSet)> },
 }
 
 const MESSAGE_KIND: u8 = 9;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Error, ErrorKind, Result};
-use platform::{Env, OpenMode, parent_of};
+use platform::{Env, LockGuard, OpenMode, parent_of};
 
 use crate::check::Finding;
 use crate::layout::{INDEX_DIR, LOCK_FILE, LOG_DIR, Layout, SPOOL_DIR};
@@ -44,10 +44,7 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     if !env.disk.exists(&log_dir)? {
         env.disk.create_dir_all_durable(&log_dir)?;
     }
-    let lock = env
-        .disk
-        .lock(&dir.join(LOCK_FILE))
-        .map_err(|error| Error::from(error).context(format_args!("locking the account in {}", dir.display())))?;
+    let lock = lock(env, dir)?;
     empty_spool(env, dir)?;
     let mut files = list(env, &log_dir)?;
     let sealed = files.segments.last().map_or(0, |segment| segment.trailer.last_frame);
@@ -98,8 +95,14 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     Ok(Opened { state: replay.state, layout, progress, lock })
 }
 
+/// Locks the account's directory; `InUse` when another process has.
+pub(crate) fn lock(env: &Env, dir: &Path) -> Result<LockGuard> {
+    let lock = env.disk.lock(&dir.join(LOCK_FILE));
+    lock.map_err(|error| Error::from(error).context(format_args!("locking the account in {}", dir.display())))
+}
+
 /// Removes messages that were on their way in when the account was last open.
-fn empty_spool(env: &Env, dir: &Path) -> Result<()> {
+pub(crate) fn empty_spool(env: &Env, dir: &Path) -> Result<()> {
     let spool = dir.join(SPOOL_DIR);
     match env.disk.list(&spool) {
         Ok(entries) => {

@@ -17,6 +17,7 @@ use crate::edit::{Edit, Effects, Pending};
 use crate::format::files::{Files, ForeignSlot, Moment, Patience};
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
+use crate::quota::{QuotaLimits, Watch};
 use crate::recent::RecentFloors;
 use crate::search::SearchIndex;
 use crate::writes::Writes;
@@ -35,6 +36,7 @@ pub(crate) struct Inner {
     listeners: Arc<Listeners>,
     recent: RecentFloors,
     message_bytes_max: u64,
+    quota: QuotaLimits,
     /// Held for reading while a change is made, so that none is made for the files before and followed by those after.
     files: RwLock<Option<Arc<dyn Files>>>,
     foreign: Arc<ForeignSlot>,
@@ -45,6 +47,11 @@ pub(crate) struct Inner {
 impl Inner {
     pub(crate) fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// The limits of accounts that have none of their own.
+    pub(crate) fn quota_defaults(&self) -> QuotaLimits {
+        self.quota
     }
 
     /// What text search is answered from.
@@ -128,6 +135,8 @@ pub struct Status {
     pub unseen: u32,
     /// Entries with `\Deleted`.
     pub deleted: u32,
+    /// Octets of these (RFC 9208 §4.1.4).
+    pub deleted_size: u64,
     /// Octets of all entries.
     pub size: u64,
     /// The UID that the next entry gets at least; `None` when they are used up.
@@ -240,13 +249,18 @@ impl Account {
         foreign.set(files.as_ref());
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
         let search = SearchIndex::new(&env, &log);
+        let quota = options.quota;
         let (files, options) = (RwLock::new(files), options.clone());
-        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, files, foreign, options, search };
+        let inner =
+            Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, foreign, options, search };
         Ok(Account { inner: Arc::new(inner) })
     }
 
     /// Where its messages lie.
     pub fn format(&self) -> Result<AccountFormat> {
+        if self.inner.log.is_shared() {
+            return Ok(AccountFormat::Sql);
+        }
         AccountFormat::parse(self.inner.state().annotation(account_format::KEY))
     }
 
@@ -256,12 +270,16 @@ impl Account {
     }
 
     /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
-    /// then wait for one sync without a thread for each. When `change` fails, nothing was done.
+    /// then wait for one sync without a thread for each. When `change` fails, or adds more than the account may hold
+    /// ([`ErrorKind::OverQuota`]), nothing was done.
     pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
         let files = self.inner.files.read().unwrap_or_else(PoisonError::into_inner);
         let ((value, effects), ticket) = self.inner.log.transact(|transaction| {
             let mut edit = Edit { transaction, files: files.as_deref(), effects: Effects::default() };
-            Ok((change(&mut edit)?, edit.effects))
+            let watch = Watch::begin(edit.transaction, self.inner.quota_defaults());
+            let value = change(&mut edit)?;
+            watch.end(edit.transaction)?;
+            Ok((value, edit.effects))
         })?;
         Ok(Pending::new(value, ticket, files.as_ref().map(|files| (Arc::clone(files), effects))))
     }
@@ -276,8 +294,8 @@ impl Account {
         self.inner.log.commit(change)
     }
 
-    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one. Costs one question to the file system when
-    /// there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
+    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one, or other nodes to an account that they
+    /// share. Costs one question to the file system, or to the database, when there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
     pub fn refresh(&self, id: MailboxId) -> Result<()> {
         self.refresh_with(id, Patience::Wait)
     }
@@ -292,7 +310,10 @@ impl Account {
     }
 
     fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
-        self.inner.files().map_or(Ok(()), |files| files.refresh(id, patience))
+        match self.inner.files() {
+            Some(files) => files.refresh(id, patience),
+            None => self.inner.log.catch_up(),
+        }
     }
 
     /// Makes the mailbox's file show what the log says, as far as the settings want that at such a moment; nothing for a mailbox without a
@@ -319,6 +340,7 @@ impl Account {
             messages: mailbox.exists(),
             unseen: mailbox.unseen(),
             deleted: mailbox.deleted(),
+            deleted_size: mailbox.deleted_octets(),
             size: mailbox.octets(),
             uid_next: mailbox.uidnext(),
             uid_validity: mailbox.uidvalidity(),

@@ -14,6 +14,8 @@ impl Account {
         if let Some(files) = self.inner.files() {
             files.discover();
         }
+        // When the database cannot be asked, what was known last is better than nothing.
+        let _ = self.inner.log().catch_up();
         let state = self.inner.state();
         let mut infos: BTreeMap<MailboxName, MailboxInfo> = BTreeMap::new();
         for mailbox in state.mailboxes() {
@@ -39,6 +41,7 @@ impl Account {
 
     /// The mailbox of this name; [`ErrorKind::NotFound`].
     pub fn mailbox(&self, name: &MailboxName) -> Result<MailboxId> {
+        self.inner.log().catch_up()?;
         let find = || self.inner.state().mailbox_named(name).map(|mailbox| mailbox.id());
         if let (None, Some(files)) = (find(), self.inner.files()) {
             // Others may just have made it.

@@ -8,6 +8,7 @@
 extern crate mailyard_store as store;
 
 mod history;
+mod seeds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -403,22 +404,7 @@ fn finish(sim: &SimEnv, process: Process, sessions: Vec<Session>, options: &Opti
     }
 }
 
-fn play_half(half: u64) {
-    let seeds =
-        std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).map_or(0..HISTORIES, |seed| seed..seed + 1);
-    for seed in seeds.filter(|seed| seed % 2 == half) {
-        if let Err(panic) = std::panic::catch_unwind(|| history(seed)) {
-            eprintln!("SEED={seed}");
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
-
 #[test]
 fn histories() {
-    std::thread::scope(|scope| {
-        for half in 0..2 {
-            scope.spawn(move || play_half(half));
-        }
-    });
+    seeds::play(HISTORIES, history);
 }

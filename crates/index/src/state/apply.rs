@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{EmailId, MailboxId, MailboxName, ModSeq, UidSet, UidValidity};
 
 use super::columns::Row;
-use super::{DeletedMailbox, History, Mailbox, State};
+use super::{DeletedMailbox, History, Mailbox, State, Usage};
 use crate::ForeignMessage;
 use crate::record::{Event, NewRow};
 
@@ -17,6 +17,19 @@ pub(crate) struct Frame {
     pub(crate) modseq: ModSeq,
     /// Seconds since 1970 UTC.
     pub(crate) time: i64,
+}
+
+impl Usage {
+    /// With the entries of one mailbox more.
+    pub(crate) fn with(self, other: Usage) -> Usage {
+        let messages = self.messages.saturating_add(other.messages);
+        Usage { messages, octets: self.octets.saturating_add(other.octets) }
+    }
+
+    fn without(self, other: Usage) -> Usage {
+        let messages = self.messages.saturating_sub(other.messages);
+        Usage { messages, octets: self.octets.saturating_sub(other.octets) }
+    }
 }
 
 impl State {
@@ -119,7 +132,12 @@ impl State {
     }
 
     fn change(&mut self, id: MailboxId, change: impl FnOnce(&mut Mailbox)) -> bool {
-        self.mailbox_mut(id).map(change).is_some()
+        let Some(mailbox) = self.mailbox_mut(id) else { return false };
+        let before = mailbox.usage();
+        change(mailbox);
+        let after = mailbox.usage();
+        self.usage = self.usage.without(before).with(after);
+        true
     }
 
     fn create(&mut self, frame: &Frame, id: MailboxId, name: &MailboxName, uidvalidity: u32, special_use: u16) -> bool {
@@ -175,6 +193,7 @@ impl State {
             self.release_forgotten(&held);
         }
         Arc::make_mut(&mut self.names).remove(&mailbox.name);
+        self.usage = self.usage.without(mailbox.usage());
         Arc::make_mut(&mut self.deleted).insert(id, DeletedMailbox { mailbox, deleted_at: frame.time });
         true
     }
@@ -187,6 +206,7 @@ impl State {
             return false;
         };
         Arc::make_mut(&mut mailbox).name = name.clone();
+        self.usage = self.usage.with(mailbox.usage());
         Arc::make_mut(&mut self.mailboxes).insert(id, mailbox);
         Arc::make_mut(&mut self.names).insert(name.clone(), id);
         true

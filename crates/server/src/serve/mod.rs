@@ -106,6 +106,7 @@ fn mbox_options(config: &config::MboxSection) -> store::MboxOptions {
         idle_seconds: config.idle_seconds.into(),
         padding_bytes: config.padding_bytes as usize,
         jobs: config.scan_jobs as usize,
+        ..store::MboxOptions::default()
     }
 }
 

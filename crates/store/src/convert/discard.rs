@@ -12,7 +12,7 @@ use crate::format::mbox;
 /// that stay: somebody has changed them since, and what is in them may be nowhere else.
 pub(super) fn discard(env: &Env, dir: &Path, format: &AccountFormat) -> Result<Vec<PathBuf>> {
     match format {
-        AccountFormat::Native => Ok(Vec::new()),
+        AccountFormat::Native | AccountFormat::Sql => Ok(Vec::new()),
         AccountFormat::Mbox { inbox, root } => mbox::discard::discard(&*env.disk, dir, inbox, root),
     }
 }

@@ -109,6 +109,9 @@ pub fn phase(account: &Account) -> Result<Option<Phase>> {
 /// program has a file that is needed; it can be gone on with later.
 pub fn convert(account: &Account, to: &AccountFormat, watcher: &mut Watcher<'_>) -> Result<ConvertReport> {
     let from = account.format()?;
+    if from == AccountFormat::Sql || *to == AccountFormat::Sql {
+        return Err(invalid("accounts in a database are moved by export and import"));
+    }
     match phase(account)? {
         None if from == *to => return Err(invalid("the account is in that format already")),
         None => begin(account, &from, to)?,

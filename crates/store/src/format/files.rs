@@ -152,7 +152,7 @@ impl Files for KeptFiles {
 /// Makes the directories that an account in `dir` needs for files of this format.
 pub(crate) fn prepare(disk: &dyn Disk, dir: &Path, format: &AccountFormat) -> Result<()> {
     match format {
-        AccountFormat::Native => Ok(()),
+        AccountFormat::Native | AccountFormat::Sql => Ok(()),
         AccountFormat::Mbox { inbox, root } => {
             for needed in [&dir.join(super::mbox::account::DIR), parent_of(inbox), root] {
                 disk.create_dir_all_durable(needed)?;
@@ -165,7 +165,7 @@ pub(crate) fn prepare(disk: &dyn Disk, dir: &Path, format: &AccountFormat) -> Re
 /// Whether a mailbox of this name can be in that format.
 pub(crate) fn check_name(format: &AccountFormat, name: &MailboxName) -> Result<()> {
     match format {
-        AccountFormat::Native => Ok(()),
+        AccountFormat::Native | AccountFormat::Sql => Ok(()),
         AccountFormat::Mbox { .. } => super::mbox::names::path_of(name).map(drop),
     }
 }
@@ -173,7 +173,7 @@ pub(crate) fn check_name(format: &AccountFormat, name: &MailboxName) -> Result<(
 /// What is where the files of that format would be, if anything is.
 pub(crate) fn taken(disk: &dyn Disk, format: &AccountFormat) -> Result<Option<PathBuf>> {
     match format {
-        AccountFormat::Native => Ok(None),
+        AccountFormat::Native | AccountFormat::Sql => Ok(None),
         AccountFormat::Mbox { inbox, root } => {
             let is_free = match disk.metadata(inbox) {
                 Ok(found) => found.len == 0,
@@ -202,7 +202,7 @@ pub(crate) fn open(
 ) -> Result<Option<Arc<dyn Files>>> {
     let (env, log, listeners) = (env.clone(), Arc::clone(log), Arc::clone(listeners));
     match format {
-        AccountFormat::Native => Ok(None),
+        AccountFormat::Native | AccountFormat::Sql => Ok(None),
         AccountFormat::Mbox { .. } => {
             let kept = log.dir().join(super::mbox::account::DIR);
             if !env.disk.exists(&kept)? {

@@ -48,6 +48,9 @@ pub struct MboxOptions {
     pub padding_bytes: usize,
     /// Threads that read a large file. 1.
     pub jobs: usize,
+    /// A file up to this size is read whole whenever it has changed; of a larger one that has grown only what is new is read at first, and the
+    /// rest when the mailbox is idle. 524,288.
+    pub whole_bytes_max: u64,
 }
 
 impl Default for MboxOptions {
@@ -58,6 +61,7 @@ impl Default for MboxOptions {
             idle_seconds: 30,
             padding_bytes: 32,
             jobs: 1,
+            whole_bytes_max: 512 << 10,
         }
     }
 }
@@ -128,10 +132,10 @@ pub(crate) struct FileBox {
     map: RwLock<Option<Arc<Map>>>,
     /// Reads the file as the map, or an older one, knows it.
     pub(super) reader: Mutex<Option<Arc<FileReader>>>,
-    /// It had been changed in the instant of the last look.
-    pub(super) is_fresh: AtomicBool,
     /// A message was not where the map has it, though the system says that the file is as it was, or has only grown.
     pub(super) is_doubted: AtomicBool,
+    /// A sync of the file has failed: what can be told of it is to be found out anew, as after a crash.
+    pub(super) is_failed: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
     /// It was looked what was left to do from before.
@@ -140,18 +144,36 @@ pub(crate) struct FileBox {
 }
 
 /// What only the thread knows whose turn it is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turn {
     /// An interrupted write was looked for, and the map on the disk.
     pub(super) is_open: bool,
+    /// All of the file is to be read, whatever the system says of it.
+    pub(super) is_whole_wanted: bool,
     /// The file has a marker that its fields count for nothing, until a new map is made.
     pub(super) is_unsettled: bool,
+    /// A sync of the file has failed, perhaps in an earlier process, so that memory may have of it what the disk does not.
+    pub(super) is_doubtful: bool,
     /// The inode of the file whose name is durable, however it was made.
     pub(super) named: Option<u64>,
     /// The modseqs of the mailbox and of what is pending when they were last looked at, and since when they are so.
     pub(super) calm: Option<([ModSeq; 2], Duration)>,
     /// Digests of messages of the log that had to be looked for in the file.
     pub(super) digests: HashMap<EmailId, u64>,
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn {
+            is_open: false,
+            is_whole_wanted: false,
+            is_unsettled: false,
+            is_doubtful: true,
+            named: None,
+            calm: None,
+            digests: HashMap::new(),
+        }
+    }
 }
 
 /// The lock of a mutex; nothing that these guard is left half-changed by a panic.
@@ -208,8 +230,8 @@ impl MboxAccount {
             moving: RwLock::default(),
             map: RwLock::default(),
             reader: Mutex::default(),
-            is_fresh: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
+            is_failed: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),

@@ -59,7 +59,7 @@ pub(super) type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + '
 impl MboxAccount {
     /// Lets `read` read the message wherever it is, again after each change of the file.
     pub(super) fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
-        let mut is_wrong = false;
+        let (mut is_wrong, mut is_looked_for) = (false, false);
         for _ in 0..CHANGES_MAX {
             match self.read_once(id, read)? {
                 Looked::Done => return Ok(()),
@@ -69,25 +69,29 @@ impl MboxAccount {
                     is_wrong = true;
                     self.refresh(&file_box, Patience::Wait)?;
                 }
-                Looked::Nowhere => break,
-            }
-        }
-        // Perhaps in a file that was not looked at since the account was opened, or that has changed.
-        let state = self.state();
-        for mailbox in state.all_mailboxes() {
-            if mailbox.all_rows().any(|(_, row)| row.email_id == id) {
-                let of = MboxAccount::file_of(mailbox);
-                if let Ok(file_box) = self.file_box(of) {
-                    self.refresh(&file_box, Patience::Wait)?;
+                Looked::Nowhere if is_looked_for => {
+                    return Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file")));
+                }
+                Looked::Nowhere => {
+                    is_looked_for = true;
+                    self.look_for(id)?;
                 }
             }
         }
-        match self.read_once(id, read)? {
-            Looked::Done => Ok(()),
-            Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again")),
-            Looked::Wrong(_, error) => Err(error),
-            Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
+        Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again"))
+    }
+
+    /// Looks at the files that may have a message, one that was not looked at since the account was opened, or that has changed.
+    fn look_for(&self, id: EmailId) -> Result<()> {
+        let state = self.state();
+        for mailbox in state.all_mailboxes() {
+            if mailbox.all_rows().any(|(_, row)| row.email_id == id)
+                && let Ok(file_box) = self.file_box(MboxAccount::file_of(mailbox))
+            {
+                self.refresh(&file_box, Patience::Wait)?;
+            }
         }
+        Ok(())
     }
 
     /// See [`MboxAccount::read`]; for who has a turn, and cannot wait for another one.

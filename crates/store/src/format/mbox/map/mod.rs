@@ -40,6 +40,17 @@ pub struct Facts {
     pub settled: u32,
     /// The fields of the file show every change of the log up to this one.
     pub written: ModSeq,
+    /// The file had been changed in the instant of that look: a second change of that instant need not show in its identity.
+    pub is_fresh: bool,
+    /// Only what was added was read when the file was found to have grown. What others changed before it at the same time is not known yet.
+    pub is_grown: bool,
+}
+
+impl Facts {
+    /// Whether everything is as the map has it, as long as the identity is the same.
+    pub fn is_sure(&self) -> bool {
+        !self.is_fresh && !self.is_grown
+    }
 }
 
 /// A map; see the module.

@@ -81,7 +81,7 @@ impl MboxAccount {
     pub(super) fn sync(&self, file_box: &FileBox, turn: &mut Turn, patience: Patience) -> Result<()> {
         let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
         self.open_box(file_box, turn)?;
-        if self.is_unchanged(file_box)? {
+        if !turn.is_whole_wanted && self.is_unchanged(file_box)? {
             return Ok(());
         }
         let lock = match patience {
@@ -97,6 +97,7 @@ impl MboxAccount {
 
     /// Finishes what was interrupted in the file, and takes up its map.
     pub(super) fn open_box(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
+        turn.is_open &= !file_box.is_failed.load(Ordering::Acquire);
         let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
         let is_trusted = self.recover(file_box, &path)?;
         let mut map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
@@ -105,11 +106,9 @@ impl MboxAccount {
             let pending = MboxAccount::pending_of(&state, file_box.id).map(|one| &**one);
             if orphans(mailbox, pending, map).is_empty() { map.set_known() } else { map.distrust() }
         }
-        let now = self.env.clock.now();
-        let is_fresh = map.as_ref().is_some_and(|map| map.facts().identity.is_fresh(now));
-        file_box.is_fresh.store(is_fresh, Ordering::Relaxed);
         file_box.set_map(map.map(Arc::new));
         (turn.is_open, turn.is_unsettled) = (true, !is_trusted);
+        file_box.is_failed.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -138,17 +137,19 @@ impl MboxAccount {
         let file = lock.file();
         if turn.is_unsettled {
             // What an interrupted write left there is remembered as it is read now: a power cut must not take it back.
-            file.sync_data()?;
+            file.sync_data().or_else(|error| self.sync_failed(file_box, error))?;
         }
         for _ in 0..RESTLESS_MAX {
             let identity = Identity::of_file(&**file)?;
             let old = file_box.map();
-            if old.as_ref().is_some_and(|map| is_as_before(map, &identity, file_box)) {
+            let is_as_before = old.as_ref().is_some_and(|map| is_as_before(map, &identity, file_box));
+            if is_as_before && !turn.is_whole_wanted {
                 return Ok(());
             }
             let is_doubted = file_box.is_doubted.load(Ordering::Relaxed);
+            let is_whole = is_doubted || turn.is_whole_wanted || identity.len <= self.options.whole_bytes_max;
             let grown = match &old {
-                Some(map) if !is_doubted && has_grown(map, &identity, &**file)? => Some(map.facts().settled as usize),
+                Some(map) if !is_whole && has_grown(map, &identity, &**file)? => Some(map.facts().settled as usize),
                 _ => None,
             };
             let mut reading = Reading::new(self, file_box, turn, old.as_deref(), grown)?;
@@ -165,9 +166,11 @@ impl MboxAccount {
             reading.end_of_file()?;
             let settled = grown.unwrap_or(0) + ended.settled.map_or(0, |settled| settled.messages);
             let tail = tail_digest(&**file, identity.len)?;
-            file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
             let is_noted = reading.has_deltas;
             reading.finish(identity, tail, settled)?;
+            if grown.is_none() {
+                turn.is_whole_wanted = false;
+            }
             if is_doubted {
                 file_box.is_doubted.store(false, Ordering::Relaxed);
             }
@@ -194,6 +197,14 @@ impl MboxAccount {
         }
         disk.open(&path, OpenMode::ReadWrite)?.sync_data()?;
         Ok(disk.sync_dir(parent_of(&path))?)
+    }
+
+    /// A sync of the file of a mailbox has failed. The next one says that it worked, but nobody knows what the disk has.
+    pub(super) fn sync_failed(&self, file_box: &FileBox, error: std::io::Error) -> Result<()> {
+        Unsettled::of(&self.env.disk, &self.files_dir(), file_box.id).doubt()?;
+        file_box.is_failed.store(true, Ordering::Release);
+        file_box.wanted.store(true, Ordering::Release);
+        Err(error.into())
     }
 
     /// The digest of a message as its file would have it.
@@ -223,11 +234,12 @@ impl MboxAccount {
 
 /// Whether a file has changed since its map was made.
 fn is_as_before(map: &Map, found: &Identity, file_box: &FileBox) -> bool {
-    let is_in_doubt = found.len <= FRESH_BYTES_MAX && file_box.is_fresh.load(Ordering::Relaxed);
+    // A larger one is looked at when the mailbox is idle.
+    let is_in_doubt = found.len <= FRESH_BYTES_MAX && map.facts().is_fresh;
     map.facts().identity == *found && !is_in_doubt && !file_box.is_doubted.load(Ordering::Relaxed)
 }
 
-/// Whether something was only added to the file.
+/// Whether something was added to the file. What was changed before that, and not at its old end, does not show: see [`Facts::is_grown`].
 fn has_grown(map: &Map, found: &Identity, file: &dyn File) -> Result<bool> {
     let before = &map.facts().identity;
     let may_have = (before.device, before.inode) == (found.device, found.inode) && found.len > before.len;
@@ -458,7 +470,9 @@ impl<'a> Reading<'a> {
     /// Makes the map that of the file as it was read.
     fn finish(mut self, identity: Identity, tail_digest: u64, settled: usize) -> Result<()> {
         self.wait()?;
-        let facts = Facts { identity, tail_digest, settled: settled as u32, written: self.written };
+        let is_fresh = identity.is_fresh(self.account.env.clock.now());
+        let is_grown = matches!(self.target, Target::Grown(_));
+        let facts = Facts { identity, tail_digest, settled: settled as u32, written: self.written, is_fresh, is_grown };
         let map = match self.target {
             Target::New(builder) => builder.finish(&facts)?,
             Target::Grown(mut map) => {

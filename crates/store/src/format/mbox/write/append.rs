@@ -8,7 +8,7 @@ use platform::{Disk, File};
 
 use super::fields::{Header, Style};
 use super::files::Files;
-use super::record::{Intent, Stage};
+use super::record::{BEFORE_BYTES, Intent, Stage};
 use super::render::{HEADER_BYTES_MAX, Quoter, head, head_octets};
 use super::{Outgoing, Settings, Target};
 use crate::format::mbox::place::{ImapBase, Place};
@@ -58,6 +58,9 @@ impl<'p> Appender<'p> {
             }
             None => Vec::new(),
         };
+        if target.is_doubtful {
+            write_end_again(&*file, at)?;
+        }
         let disk = Arc::clone(&target.env.disk);
         Ok(Appender { disk, file, files, settings, base, is_crlf, has_messages, at, batch, bytes: 0, count: 0 })
     }
@@ -219,10 +222,9 @@ impl<'p> Appender<'p> {
         };
         let result: Result<()> = fill();
         if let Err(error) = result {
-            if error.kind() == ErrorKind::DiskFull {
-                // As if it had never been begun. After any other failure nothing more is written: see `recover`.
-                self.file.set_len(self.at)?;
-                self.file.sync_data()?;
+            // As if it had never been begun, at once if that works: other programs take what is there for mail. Otherwise `recover` does it.
+            let undone = self.file.set_len(self.at).and_then(|()| self.file.sync_data());
+            if undone.is_ok() {
                 Intent::clear(disk, path)?;
             }
             return Err(error.context("a message cannot be added to the mailbox file"));
@@ -240,6 +242,15 @@ impl<'p> Appender<'p> {
         }
         Ok(self.at)
     }
+}
+
+/// What the intent will know the file by, written as it is: after a failed sync memory may have what the disk does not, and no later sync
+/// writes it. It becomes durable with what the file grows by.
+fn write_end_again(file: &dyn File, at: u64) -> Result<()> {
+    let start = at.saturating_sub(BEFORE_BYTES);
+    let mut bytes = vec![0; (at - start) as usize];
+    file.read_exact_at(&mut bytes, start)?;
+    Ok(file.write_at(&bytes, start)?)
 }
 
 /// A Content-Length that leads beyond the end of the file would take what is added for a part of the message, if it happened to lead to the

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use model::{MailboxId, Result};
 use platform::{Disk, OpenMode};
 
+/// What is in a marker once a sync has failed.
+const DOUBT: &[u8] = b"failed\n";
+
 /// Their paths: `<mailbox id>.<kind>`.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
@@ -49,6 +52,30 @@ impl Unsettled {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A sync of the file has failed: memory may have of it what the disk does not. Marks it, too.
+    pub fn doubt(&self) -> Result<()> {
+        let marker = self.disk.open(&self.marker, OpenMode::Create)?;
+        marker.write_at(DOUBT, 0)?;
+        marker.sync_data()?;
+        Ok(self.disk.sync_dir(&self.dir)?)
+    }
+
+    /// Whether [`Unsettled::doubt`] was called, and [`Unsettled::trust`] was not since.
+    pub fn is_doubted(&self) -> Result<bool> {
+        match self.disk.metadata(&self.marker) {
+            Ok(found) => Ok(found.len > 0),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The disk has what memory has.
+    pub(super) fn trust(&self) -> Result<()> {
+        let marker = self.disk.open(&self.marker, OpenMode::ReadWrite)?;
+        marker.set_len(0)?;
+        Ok(marker.sync_data()?)
     }
 
     /// Makes the marker, durably.

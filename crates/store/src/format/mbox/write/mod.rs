@@ -28,6 +28,7 @@ mod recover;
 mod render;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::path::Path;
 
@@ -79,6 +80,9 @@ pub struct Target<'t> {
     pub dir: &'t Path,
     /// Whose.
     pub mailbox: MailboxId,
+    /// What is read from the file may not be what is on the disk: a sync of it has failed, or may have failed, since it was written. It has
+    /// been read all the same, and what goes by it has to be written again first.
+    pub is_doubtful: bool,
 }
 
 /// What becomes of a message of the file.
