@@ -7,11 +7,13 @@
 //! Calls block for as long as a disk does. None of them keeps a lock while the caller is busy with something else.
 
 mod account;
+mod aside;
 pub mod backup;
 mod changes;
 mod check;
 mod cluster;
 pub mod convert;
+mod deliveries;
 mod derived;
 mod edit;
 pub mod export;
@@ -35,9 +37,11 @@ mod writes;
 pub use account::{
     Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
 };
+pub use aside::Aside;
 pub use changes::Changes;
 pub use check::CheckReport;
 pub use cluster::Cluster;
+pub use deliveries::{DELIVERIES_MAX, DeliveryId};
 pub use edit::{Edit, Pending};
 pub use format::AccountFormat;
 pub use format::files::Moment;

@@ -292,8 +292,20 @@ impl Process {
     }
 }
 
+/// With `TRACE` set: what the disk did last, in the end.
+struct Trace<'s>(&'s SimEnv);
+
+impl Drop for Trace<'_> {
+    fn drop(&mut self) {
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("{}", self.0.disk.take_trace().join("\n"));
+        }
+    }
+}
+
 fn history(seed: u64) {
     let sim = SimEnv::new(seed);
+    let _trace = Trace(&sim);
     let mut random = Prng::new(seed ^ 0x6d62_6f78);
     let options = options(&mut random);
     sim.env().disk.create_dir_all_durable(Path::new("/mail/root")).unwrap();
@@ -312,7 +324,8 @@ fn history(seed: u64) {
     for step in 0..OPERATIONS {
         let operation = random_operation(&mut random, &mut serial);
         if std::env::var("TRACE").is_ok() {
-            eprintln!("{step}: {operation:?}");
+            eprintln!("{}\n{step}: {operation:?}", sim.disk.take_trace().join("\n"));
+            sim.disk.start_trace();
         }
         let mut after = model.clone();
         apply(&mut after, &operation);

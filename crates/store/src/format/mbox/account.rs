@@ -6,7 +6,8 @@
 //! Invariants:
 //! - One thread at a time syncs or writes a file (`FileBox::turn`); nobody waits for a turn while it holds another one.
 //! - While octets of a file are moved nobody reads it (`FileBox::moving`); its map is replaced, never changed, so that readers keep theirs.
-//! - Mutexes are taken in this order, and none is held while a turn is waited for: `seen`, `names`, `boxes`.
+//! - Mutexes are taken in this order: `reconciling`, `seen`, `names`, `boxes`. None but the first is held while a turn is waited for, and that is
+//!   never taken by who has a turn.
 //! - What clients were told is in the log. Whatever happens to a file in between, the next sync makes both agree.
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,6 +26,7 @@ use super::map::Map;
 use super::names::{self, Names, Since};
 use super::serve::FileReader;
 use super::tree::Seen;
+use crate::Aside;
 use crate::edit::Effects;
 use crate::format::AccountFormat;
 use crate::format::files::Files;
@@ -51,6 +53,8 @@ pub struct MboxOptions {
     /// A file up to this size is read whole whenever it has changed; of a larger one that has grown only what is new is read at first, and the
     /// rest when the mailbox is idle. 524,288.
     pub whole_bytes_max: u64,
+    /// Where work runs that takes long. At once, where it is.
+    pub aside: Aside,
 }
 
 impl Default for MboxOptions {
@@ -62,6 +66,7 @@ impl Default for MboxOptions {
             padding_bytes: 32,
             jobs: 1,
             whole_bytes_max: 512 << 10,
+            aside: Aside::default(),
         }
     }
 }
@@ -116,6 +121,8 @@ pub(crate) struct MboxAccount {
     pub(super) locker: Locker,
     pub(super) log: Arc<Log>,
     pub(super) listeners: Arc<Listeners>,
+    /// Held by who makes the files follow the log's mailboxes.
+    pub(super) reconciling: Mutex<()>,
     pub(super) names: Mutex<Names>,
     pub(super) seen: Mutex<Seen>,
     boxes: Mutex<BTreeMap<MailboxId, Arc<FileBox>>>,
@@ -138,6 +145,10 @@ pub(crate) struct FileBox {
     pub(super) is_failed: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
+    /// The mailbox is gone; the file stays for messages that others have not got yet.
+    pub(super) is_kept: AtomicBool,
+    /// And somebody has changed it since: then it stays in any case.
+    pub(super) is_spared: AtomicBool,
     /// It was looked what was left to do from before.
     pub(super) is_audited: AtomicBool,
     pub(super) watch: OnceLock<Option<WatchGuard>>,
@@ -175,6 +186,8 @@ impl Default for Turn {
         }
     }
 }
+/// A file of fewer octets is not worth the way to another thread.
+const LONG_BYTES: u64 = 4 << 20;
 
 /// The lock of a mutex; nothing that these guard is left half-changed by a panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -195,10 +208,26 @@ impl MboxAccount {
         let names = Names::load(&*env.disk, &dir.join(DIR))?;
         let locker = Locker::new(env.clone(), options.locks.clone());
         let (options, names, seen, boxes) = (options.clone(), Mutex::new(names), Mutex::default(), Mutex::default());
-        let account = MboxAccount { env, dir, inbox, root, options, locker, log, listeners, names, seen, boxes };
-        account.reconcile(Since::Opening)?;
+        let reconciling = Mutex::default();
+        let account =
+            MboxAccount { env, dir, inbox, root, options, locker, log, listeners, reconciling, names, seen, boxes };
+        // A file that cannot be renamed or removed just now keeps nobody from the others; it is tried again.
+        let _later = account.reconcile(Since::Opening);
         account.discover();
         Ok(Some(Arc::new(account)))
+    }
+
+    /// The turn at a file. Who has it may have much to do.
+    pub(super) fn wait_for_turn<'b>(&self, file_box: &'b FileBox) -> MutexGuard<'b, Turn> {
+        match file_box.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => self.options.aside.run(|| lock(&file_box.turn)),
+        }
+    }
+
+    /// Runs work that goes over so many octets of a file.
+    pub(super) fn go_over<T>(&self, octets: u64, work: impl FnOnce() -> T) -> T {
+        self.options.aside.run_if(octets >= LONG_BYTES, work)
     }
 
     /// The mailbox's file; `None`: it has none (any more).
@@ -233,6 +262,8 @@ impl MboxAccount {
             is_doubted: AtomicBool::new(false),
             is_failed: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
+            is_kept: AtomicBool::new(false),
+            is_spared: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),
         });
@@ -254,6 +285,7 @@ impl MboxAccount {
         lock(&self.boxes).remove(&id);
         // What is left of it costs some bytes and is known to nobody.
         let _ = self.env.disk.remove(&self.map_path(id));
+        super::write::forget(&*self.env.disk, &self.files_dir(), id);
     }
 
     pub(super) fn state(&self) -> Arc<State> {

@@ -91,6 +91,9 @@ impl MboxAccount {
                 self.refresh(&file_box, Patience::Wait)?;
             }
         }
+        for file_box in self.kept_boxes(&state) {
+            self.refresh(&file_box, Patience::Wait)?;
+        }
         Ok(())
     }
 
@@ -147,7 +150,10 @@ impl MboxAccount {
         for file_box in self.open_boxes() {
             let Some(map) = file_box.map() else { continue };
             let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { continue };
-            let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
+            let _still = match file_box.moving.try_read() {
+                Ok(still) => still,
+                Err(_) => self.options.aside.run(|| file_box.moving.read().unwrap_or_else(PoisonError::into_inner)),
+            };
             let outcome = match self.reader(&file_box, &map)? {
                 Some(reader) => match read(&reader, &place) {
                     Err(error) if error.kind() == ErrorKind::Corrupt => {

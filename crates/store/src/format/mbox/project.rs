@@ -17,7 +17,7 @@ use index::{Mailbox, Row, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, ModSeq, Result, UidSet};
 use platform::{File, Metadata, OpenMode, Timestamp, parent_of};
 
-use super::account::{DIR, FileBox, MboxAccount, Moment, Patience, Turn, lock};
+use super::account::{DIR, FileBox, MboxAccount, Moment, Patience, Turn};
 use super::identity::{Identity, tail_digest};
 use super::lock::{Access, MailboxLock};
 use super::map::{Facts, Map, MapBuilder};
@@ -150,22 +150,22 @@ impl MboxAccount {
         let here = FileReader::of_locked(Arc::clone(lock.file()), map.facts().identity);
         let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row, (&here, &map)));
         let dir = self.files_dir();
-        let written = write::write_back(
-            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful },
-            &self.settings(),
-            Job {
-                // What stands before the last message is not touched.
-                places: &mut last.into_iter(),
-                fate: &mut |_, _, _| Ok(Fate::Keep),
-                removed_bytes: 0,
-                base: &base_of(mailbox),
-                append: &mut outgoing,
-                placed: &mut |place| {
-                    placed.push(place);
-                    Ok(())
-                },
+        let target =
+            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful };
+        let job = Job {
+            // What stands before the last message is not touched.
+            places: &mut last.into_iter(),
+            fate: &mut |_, _, _| Ok(Fate::Keep),
+            removed_bytes: 0,
+            base: &base_of(mailbox),
+            append: &mut outgoing,
+            placed: &mut |place| {
+                placed.push(place);
+                Ok(())
             },
-        )?;
+        };
+        let octets = rows.iter().map(|row| u64::from(row.size)).sum();
+        let written = self.go_over(octets, || write::write_back(target, &self.settings(), job))?;
         let mut map = Map::clone(&map);
         map.truncate_from(map.len().saturating_sub(1));
         for place in &placed {
@@ -228,21 +228,20 @@ impl MboxAccount {
         }
         // What was moved from here is to be elsewhere before it may go.
         let state = self.state();
-        if MboxAccount::pending_of(&state, file_box.id).is_some_and(|pending| pending.exists() > 0) {
-            for mailbox in state.mailboxes() {
-                let Ok(other) = self.file_box(mailbox.id()) else { continue };
-                self.audit(&other);
-                let _later = self.write_out(&other);
-            }
+        if let Some(pending) = MboxAccount::pending_of(&state, file_box.id).filter(|pending| pending.exists() > 0) {
+            self.see_to_others(&state, file_box.id, &foreign_of(&state, pending));
         }
         self.take_up(file_box)?;
         self.find_sources(file_box)?;
-        let mut turn = lock(&file_box.turn);
+        let mut turn = self.wait_for_turn(file_box);
         file_box.wanted.store(false, Ordering::Release);
+        let octets = file_box.map().map_or(0, |map| map.facts().identity.len);
         let mut write = || {
-            self.with_file(file_box, &mut turn, |account, turn, lock, path| {
-                account.add_what_came(file_box, turn, lock, path)?;
-                account.bring_up_to_date(file_box, lock, path, policy.flags_at(moment))
+            self.go_over(octets, || {
+                self.with_file(file_box, &mut turn, |account, turn, lock, path| {
+                    account.add_what_came(file_box, turn, lock, path)?;
+                    account.bring_up_to_date(file_box, lock, path, policy.flags_at(moment))
+                })
             })
         };
         let mut result = write();
@@ -368,7 +367,7 @@ impl MboxAccount {
             if state.foreign_entries(id) > here + doomed {
                 let needed = match &mut needed {
                     Some(needed) => needed,
-                    none => none.insert(self.needed_elsewhere(state, file_box.id, pending)),
+                    none => none.insert(self.needed_by_others(state, file_box.id, &foreign_of(state, pending))),
                 };
                 if needed.contains(&id) {
                     continue;
@@ -382,15 +381,29 @@ impl MboxAccount {
         removal
     }
 
-    /// Which messages of `pending` some other mailbox has whose own file does not have them yet. Those of which it says that the file has them
-    /// are durable there.
+    /// Lets the other mailboxes that have one of these messages write it into their own files, as far as that can be done at once, and find out what is
+    /// in these.
+    pub(super) fn see_to_others(&self, state: &State, id: MailboxId, doomed: &HashSet<EmailId>) {
+        for mailbox in state.mailboxes().filter(|mailbox| mailbox.id() != id) {
+            let Ok(other) = self.file_box(mailbox.id()) else { continue };
+            self.audit(&other);
+            let _later = self.write_out(&other);
+            if other.map().is_none() && mailbox.all_rows().any(|(_, row)| doomed.contains(&row.email_id)) {
+                let _later = self.take_up(&other);
+            }
+        }
+    }
+
+    /// Which of the `doomed` messages some mailbox other than `id` has whose own file does not have them yet. Those of which it says that the
+    /// file has them are durable there.
     ///
     /// That another file has the octets as well does not count, unless its own mailbox has the message: they may be about to leave that file,
     /// too, each of the two relying on the other.
-    fn needed_elsewhere(&self, state: &State, id: MailboxId, pending: &Mailbox) -> HashSet<EmailId> {
-        let foreign = pending.all_rows().map(|(_, row)| row.email_id).filter(|id| state.foreign(*id).is_some());
-        let doomed: HashSet<EmailId> = foreign.collect();
+    pub(super) fn needed_by_others(&self, state: &State, id: MailboxId, doomed: &HashSet<EmailId>) -> HashSet<EmailId> {
         let mut needed = HashSet::new();
+        if doomed.is_empty() {
+            return needed;
+        }
         for other in state.mailboxes().filter(|other| other.id() != id) {
             let mut entries: HashMap<EmailId, usize> = HashMap::new();
             for (_, row) in other.all_rows().filter(|(_, row)| doomed.contains(&row.email_id)) {
@@ -471,6 +484,11 @@ fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<R
     let mut rows = unplaced(mailbox, pending, Some(map));
     rows.retain(|row| mailbox.row_of(row.uid).is_some_and(|(_, found)| found == *row));
     rows
+}
+
+/// The messages of a mailbox whose octets are in files only.
+fn foreign_of(state: &State, pending: &Mailbox) -> HashSet<EmailId> {
+    pending.foreign(state).map(|(row, _)| row.email_id).collect()
 }
 
 /// How many entries each message has.

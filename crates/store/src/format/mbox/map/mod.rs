@@ -192,6 +192,18 @@ impl Map {
         (0..self.len).map_while(|n| self.place(n))
     }
 
+    /// The messages of all places, in the order of the file: a small part of the time of [`Map::places`].
+    pub fn email_ids(&self) -> impl Iterator<Item = Option<EmailId>> + '_ {
+        let base = self.base.unwrap_or_default();
+        let in_file = self.mapped.as_ref().and_then(|mapped| mapped.get(MAP_HEADER_BYTES..)).unwrap_or_default();
+        let (in_file, _) = in_file.as_chunks::<ROW_BYTES>();
+        let pages = self.pages.iter().enumerate().map(move |(page, rows)| match rows {
+            Page::Mapped => in_file.get(page * PAGE_ROWS..self.len.min((page + 1) * PAGE_ROWS)).unwrap_or_default(),
+            Page::Owned(rows) => rows,
+        });
+        pages.flatten().map(move |row| id_of(row, base))
+    }
+
     fn email_id(&self, n: usize) -> Option<EmailId> {
         id_of(self.row(n)?, self.base.unwrap_or_default())
     }

@@ -98,6 +98,7 @@ fn hold(map: &Map, model: &[Place], facts: &Facts) {
     assert_eq!(map.len(), model.len());
     assert_eq!(map.facts(), facts);
     assert!(map.places().eq(model.iter().copied()));
+    assert!(map.email_ids().eq(model.iter().map(|place| place.email_id)));
     assert_eq!(map.place(model.len()), None);
     let mut by_id: BTreeMap<u64, Vec<usize>> = (0..45).map(|id| (id, Vec::new())).collect();
     for (n, place) in model.iter().enumerate() {

@@ -30,6 +30,7 @@ use super::account::{FileBox, MboxAccount, Patience, Turn};
 use super::digest::DigestOfServed;
 use super::identity::{Identity, tail_digest};
 use super::intake::intake;
+use super::intake_parallel::intake_parallel;
 use super::lock::{Access, MailboxLock};
 use super::map::{Facts, Map, MapBuilder};
 use super::place::{Found, ImapBase, Place};
@@ -54,12 +55,15 @@ impl MboxAccount {
     /// Brings the log up to date with the file of a mailbox. Costs one question to the file system when nothing has changed, and
     /// then waits for nobody. [`ErrorKind::InUse`]: another program has locked the file.
     pub(crate) fn refresh(&self, file_box: &FileBox, patience: Patience) -> Result<()> {
+        if self.state().mailbox(file_box.id).is_none() {
+            return if self.is_unchanged(file_box)? { Ok(()) } else { self.look_into_kept(file_box) };
+        }
         self.watch(file_box);
         if self.is_unchanged(file_box)? {
             return Ok(());
         }
         let turn = match patience {
-            Patience::Wait => Some(super::account::lock(&file_box.turn)),
+            Patience::Wait => Some(self.wait_for_turn(file_box)),
             // Whoever has the turn will see what we would have seen.
             Patience::None => file_box.turn.try_lock().ok(),
         };
@@ -85,8 +89,13 @@ impl MboxAccount {
             return Ok(());
         }
         let lock = match patience {
-            Patience::Wait => self.locker.lock(&path, Access::Read),
             Patience::None => self.locker.try_lock(&path, Access::Read),
+            Patience::Wait => match self.locker.try_lock(&path, Access::Read) {
+                Err(error) if error.kind() == ErrorKind::InUse => {
+                    self.options.aside.run(|| self.locker.lock(&path, Access::Read))
+                }
+                result => result,
+            },
         };
         match lock {
             Ok(lock) => self.sync_locked(file_box, turn, &lock),
@@ -98,7 +107,15 @@ impl MboxAccount {
     /// Finishes what was interrupted in the file, and takes up its map.
     pub(super) fn open_box(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
         turn.is_open &= !file_box.is_failed.load(Ordering::Acquire);
-        let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
+        if turn.is_open {
+            return Ok(());
+        }
+        // What was interrupted may be long to finish, and a large map takes some milliseconds.
+        self.options.aside.run(|| self.open_box_anew(file_box, turn))
+    }
+
+    fn open_box_anew(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
+        let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
         let is_trusted = self.recover(file_box, &path)?;
         let mut map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
         let state = self.state();
@@ -154,7 +171,13 @@ impl MboxAccount {
             };
             let mut reading = Reading::new(self, file_box, turn, old.as_deref(), grown)?;
             let start = grown.and_then(|settled| old.as_ref()?.place(settled)).map_or(0, |place| place.start);
-            let ended = intake(&**file, Scanner::new(start), &mut |found| reading.take(found))?;
+            let ended = self.go_over(identity.len.saturating_sub(start), || {
+                let take = &mut |found| reading.take(found);
+                match grown {
+                    None => intake_parallel(&**file, self.options.jobs, take),
+                    Some(_) => intake(&**file, Scanner::new(start), take),
+                }
+            })?;
             if ended.step == Step::NotMbox {
                 return Err(not_an_mbox());
             }
@@ -566,7 +589,7 @@ fn taken(mailbox: &Mailbox, mut counts: HashMap<EmailId, u32>) -> UidSet {
 }
 
 /// Where a message is, and what its fields say. Its email id is not known yet.
-fn place_of(found: &Found) -> Place {
+pub(super) fn place_of(found: &Found) -> Place {
     let message = &found.message;
     Place {
         email_id: None,
@@ -617,10 +640,10 @@ pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option
 /// The places that have no entry: the map is older than the log, or the file became older than the log with a power cut.
 fn orphans(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> HashSet<usize> {
     // Most entries are in the order of the file.
-    let mut rows = mailbox.all_rows().map(|(_, row)| row.email_id).peekable();
+    let mut rows = mailbox.email_ids().peekable();
     let mut odd: Vec<(usize, EmailId)> = Vec::new();
-    for (n, place) in map.places().enumerate() {
-        if let Some(id) = place.email_id
+    for (n, id) in map.email_ids().enumerate() {
+        if let Some(id) = id
             && rows.next_if_eq(&id).is_none()
         {
             odd.push((n, id));
@@ -630,7 +653,7 @@ fn orphans(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> HashSet<u
         return HashSet::new();
     }
     let mut left: HashMap<EmailId, u32> = HashMap::new();
-    let pending = pending.into_iter().flat_map(|pending| pending.all_rows().map(|(_, row)| row.email_id));
+    let pending = pending.into_iter().flat_map(|pending| pending.email_ids());
     for id in rows.chain(pending) {
         *left.entry(id).or_default() += 1;
     }

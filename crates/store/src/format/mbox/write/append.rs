@@ -9,6 +9,7 @@ use platform::{Disk, File};
 use super::fields::{Header, Style};
 use super::files::Files;
 use super::record::{BEFORE_BYTES, Intent, Stage};
+use super::recover::take_out;
 use super::render::{HEADER_BYTES_MAX, Quoter, head, head_octets};
 use super::{Outgoing, Settings, Target};
 use crate::format::mbox::place::{ImapBase, Place};
@@ -23,6 +24,7 @@ const BLANKS_MAX: u64 = 64;
 
 /// Adds messages to a file.
 pub(super) struct Appender<'p> {
+    target: &'p Target<'p>,
     disk: Arc<dyn Disk>,
     file: Arc<dyn File>,
     files: &'p Files,
@@ -41,7 +43,7 @@ pub(super) struct Appender<'p> {
 impl<'p> Appender<'p> {
     /// To a file of `at` octets whose last message is `last`. That may have to be ended first, which changes its place.
     pub(super) fn begin(
-        target: &Target<'_>,
+        target: &'p Target<'p>,
         files: &'p Files,
         settings: &'p Settings,
         base: &'p ImapBase,
@@ -62,7 +64,7 @@ impl<'p> Appender<'p> {
             write_end_again(&*file, at)?;
         }
         let disk = Arc::clone(&target.env.disk);
-        Ok(Appender { disk, file, files, settings, base, is_crlf, has_messages, at, batch, bytes: 0, count: 0 })
+        Ok(Appender { target, disk, file, files, settings, base, is_crlf, has_messages, at, batch, bytes: 0, count: 0 })
     }
 
     /// Adds one, now or with those that follow.
@@ -214,8 +216,10 @@ impl<'p> Appender<'p> {
         let (disk, path) = (&*self.disk, &self.files.append);
         let intent = Intent::new(&*self.file, self.at, to)?;
         intent.save(disk, path, Stage::Grow)?;
+        let mut stage = Stage::Grow;
         let mut fill = || {
             rewrite::make_room(&*self.file, self.at, to)?;
+            stage = Stage::Write;
             intent.save(disk, path, Stage::Write)?;
             write()?;
             Ok(self.file.sync_data()?)
@@ -223,7 +227,10 @@ impl<'p> Appender<'p> {
         let result: Result<()> = fill();
         if let Err(error) = result {
             // As if it had never been begun, at once if that works: other programs take what is there for mail. Otherwise `recover` does it.
-            let undone = self.file.set_len(self.at).and_then(|()| self.file.sync_data());
+            let undone = match stage {
+                Stage::Grow => self.file.set_len(self.at).and_then(|()| self.file.sync_data()).map_err(Error::from),
+                Stage::Write => take_out(self.target, self.files, self.settings, self.at..to),
+            };
             if undone.is_ok() {
                 Intent::clear(disk, path)?;
             }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use model::{MailboxId, Result};
 use platform::{Disk, OpenMode};
 
+use crate::format::mbox::rewrite;
+
 /// What is in a marker once a sync has failed.
 const DOUBT: &[u8] = b"failed\n";
 
@@ -26,6 +28,15 @@ impl Files {
     pub(super) fn new(dir: &Path, mailbox: MailboxId) -> Files {
         let path = |kind: &str| dir.join(format!("{mailbox}.{kind}"));
         Files { rewrite: path("rewrite"), append: path("append"), writing: path("writing"), filler: path("filler") }
+    }
+}
+
+/// Removes what is there beside the log for the file of a mailbox, when both are gone. What cannot be removed is known to nobody.
+pub fn forget(disk: &dyn Disk, dir: &Path, mailbox: MailboxId) {
+    let files = Files::new(dir, mailbox);
+    let _gone = rewrite::forget(disk, &files.rewrite);
+    for path in [files.append, files.writing, files.filler] {
+        let _gone = disk.remove(&path);
     }
 }
 

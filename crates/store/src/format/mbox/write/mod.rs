@@ -36,7 +36,7 @@ use model::{DateTime, EmailId, MailboxId, Result};
 use platform::Env;
 
 pub use self::fields::{Wanted, keywords_hash};
-pub use self::files::Unsettled;
+pub use self::files::{Unsettled, forget};
 pub use self::recover::{Recovered, recover, recover_locked};
 use super::lock::MailboxLock;
 use super::place::{ImapBase, Place};

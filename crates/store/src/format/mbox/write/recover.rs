@@ -1,5 +1,6 @@
 //! After a crash: rewrites are finished or undone, torn messages cut off again.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -137,16 +138,25 @@ fn cut(
     if to > len || to == intent.from {
         return Ok(false);
     }
-    if to == len {
+    if to == len && stage == Stage::Grow {
+        // Done twice it does no harm: what others add meanwhile does not begin with zeros.
         file.set_len(intent.from)?;
         file.sync_data()?;
         return Ok(true);
     }
+    take_out(target, files, settings, intent.from..to)?;
+    Ok(true)
+}
+
+/// Takes a range out of the file that is there by an intent, and ends that. Others may add to the file before it is known that the
+/// range is gone: the intent would take what they add for ours, so a rewrite has to do it even where nothing has to move.
+pub(super) fn take_out(target: &Target<'_>, files: &Files, settings: &Settings, range: Range<u64>) -> Result<()> {
     let disk = &target.env.disk;
-    let mut rest = Rewrite::begin(disk, target.path, Arc::clone(file), &files.rewrite, settings.rewrite)?;
-    rest.keep(intent.from)?;
-    rest.skip(to - intent.from);
+    let file = Arc::clone(target.lock.file());
+    let mut rest = Rewrite::begin(disk, target.path, file, &files.rewrite, settings.rewrite)?;
+    rest.keep(range.start)?;
+    rest.skip(range.end - range.start);
     // From here on the intent would speak of what others added.
     rest.run_in_place_of(&mut || Intent::clear(&**disk, &files.append))?;
-    Ok(true)
+    Ok(())
 }
