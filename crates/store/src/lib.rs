@@ -34,9 +34,10 @@ pub use account::{
 pub use changes::Changes;
 pub use check::CheckReport;
 pub use edit::{Edit, Pending};
-pub use format::AccountFormat;
 pub use format::files::Moment;
+pub use format::maildir::account::MaildirOptions;
 pub use format::mbox::account::{MboxOptions, WriteBack};
+pub use format::{AccountFormat, MaildirLayout};
 pub use index::{Finding, HandOver, Job};
 pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};

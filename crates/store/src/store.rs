@@ -22,9 +22,11 @@ use platform::{Disk, Env, LockGuard, parent_of};
 
 use crate::Account;
 use crate::derived::MimeDerive;
+use crate::format::account_format::{self, FILES_DIRS};
 use crate::format::files::ForeignSlot;
+use crate::format::maildir::account::MaildirOptions;
 use crate::format::mbox::account::MboxOptions;
-use crate::format::{AccountFormat, account_format, mbox};
+use crate::format::{AccountFormat, maildir};
 use crate::writes::{WriteCounts, Writes};
 
 /// How a store behaves; every number has its unit in its name.
@@ -40,6 +42,8 @@ pub struct Options {
     pub maintain_step_bytes: u64,
     /// How accounts in mbox files behave.
     pub mbox: MboxOptions,
+    /// How accounts in Maildirs behave.
+    pub maildir: MaildirOptions,
 }
 
 impl Default for Options {
@@ -50,6 +54,7 @@ impl Default for Options {
             account_idle_seconds: 300,
             maintain_step_bytes: 4 << 20,
             mbox: MboxOptions::default(),
+            maildir: MaildirOptions::default(),
         }
     }
 }
@@ -137,7 +142,7 @@ impl Store {
         self.create_account_as(name, &AccountFormat::Native)
     }
 
-    /// Makes an account whose messages lie where `format` says. In mbox files that are there already its mail is found when the account is opened.
+    /// Makes an account whose messages lie where `format` says. In files that are there already its mail is found when the account is opened.
     pub fn create_account_as(&self, name: &AccountName, format: &AccountFormat) -> Result<()> {
         let _alone = lock(&self.turn);
         let dir = self.dir_of(name);
@@ -153,10 +158,13 @@ impl Store {
         })?;
         log.close()?;
         drop(log);
-        if let AccountFormat::Mbox { inbox, root } = format {
-            for needed in [&making.join(mbox::account::DIR), parent_of(inbox), root] {
-                self.env.disk.create_dir_all_durable(needed)?;
-            }
+        let needed = match format {
+            AccountFormat::Native => Vec::new(),
+            AccountFormat::Mbox { inbox, root } => vec![parent_of(inbox).to_owned(), root.clone()],
+            AccountFormat::Maildir { root, .. } => maildir::layout::SUBDIRS.map(|subdir| root.join(subdir)).into(),
+        };
+        for needed in format.dir_name().map(|name| making.join(name)).into_iter().chain(needed) {
+            self.env.disk.create_dir_all_durable(&needed)?;
         }
         self.env.disk.rename(&making, &dir)?;
         self.env.disk.sync_dir(&self.accounts_dir)?;
@@ -180,7 +188,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes an account and everything in it; not its mbox files. [`ErrorKind::InUse`] while someone holds it open.
+    /// Removes an account and everything in it; not the files of its messages. [`ErrorKind::InUse`] while someone holds it open.
     pub fn delete_account(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| {
             let doomed = self.temporary("deleted");
@@ -303,14 +311,18 @@ impl Store {
 
     /// Opens an account's log, with a place for those who give the octets of foreign messages if it may have such.
     pub(crate) fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Option<Arc<ForeignSlot>>)> {
-        let has_files = self.env.disk.exists(&dir.join(mbox::account::DIR))?;
+        let mut has_files = false;
+        for name in FILES_DIRS {
+            has_files |= self.env.disk.exists(&dir.join(name))?;
+        }
         let slot = has_files.then(Arc::<ForeignSlot>::default);
         let foreign = slot.clone().map(|slot| slot as Arc<dyn index::Foreign>);
         let log = Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), foreign)?;
-        if !has_files && log.state().annotation(account_format::KEY).is_some() {
+        let format = AccountFormat::parse(log.state().annotation(account_format::KEY))?;
+        if let Some(name) = format.dir_name().filter(|_| !has_files) {
             // The directory was lost; the log knows better.
             log.close()?;
-            self.env.disk.create_dir_all_durable(&dir.join(mbox::account::DIR))?;
+            self.env.disk.create_dir_all_durable(&dir.join(name))?;
             return self.open_log(dir);
         }
         Ok((log, slot))

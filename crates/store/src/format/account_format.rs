@@ -1,11 +1,14 @@
 //! Where the messages of an account lie, and how the account's log says it.
 //!
-//! The log keeps one line under [`KEY`]: `mbox inbox=PATH root=PATH`; without it the format is the store's own. In the paths a `%`, a space
+//! The log keeps one line under [`KEY`]: `mbox inbox=PATH root=PATH` or `maildir root=PATH layout=maildir++`; without it the format is the
+//! store's own. In the paths a `%`, a space
 //! and a control character are written as `%XX`, so that the line can be read by a person and by [`AccountFormat::parse`].
 
 use std::path::{Path, PathBuf};
 
 use model::{Error, ErrorKind, Result};
+
+use super::{maildir, mbox};
 
 /// The account's annotation that names its format.
 pub(crate) const KEY: &str = "/private/vendor/mailyard/format";
@@ -23,15 +26,65 @@ pub enum AccountFormat {
         /// The directory of the others, an absolute path: `a` is the file `a` in it, `a/b` is `a.sbd/b`.
         root: PathBuf,
     },
+    /// In a tree of Maildirs that other programs read and write as well.
+    Maildir {
+        /// The Maildir of INBOX, an absolute path; the others are below it.
+        root: PathBuf,
+        /// How their names become those of directories.
+        layout: MaildirLayout,
+    },
 }
 
+/// How the names of mailboxes become names of directories below the Maildir of INBOX.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MaildirLayout {
+    /// `a/b` is `.a.b` (Maildir++).
+    #[default]
+    MaildirPlusPlus,
+    /// `a/b` is `a/b`.
+    Fs,
+}
+
+impl MaildirLayout {
+    /// All of them.
+    pub const ALL: [Self; 2] = [MaildirLayout::MaildirPlusPlus, MaildirLayout::Fs];
+
+    /// The name, as the log and the administrator write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MaildirLayout::MaildirPlusPlus => "maildir++",
+            MaildirLayout::Fs => "fs",
+        }
+    }
+
+    /// The layout of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layout| layout.as_str() == name)
+    }
+}
+
+/// The directories that accounts have whose messages lie in files of others.
+pub(crate) const FILES_DIRS: [&str; 2] = [mbox::account::DIR, maildir::account::DIR];
+
 impl AccountFormat {
+    /// The account's directory for what belongs to its files and cannot be derived; `None` for the store's own format.
+    pub(crate) fn dir_name(&self) -> Option<&'static str> {
+        match self {
+            AccountFormat::Native => None,
+            AccountFormat::Mbox { .. } => Some(mbox::account::DIR),
+            AccountFormat::Maildir { .. } => Some(maildir::account::DIR),
+        }
+    }
+
     /// What the log keeps; `None` for the native format. [`ErrorKind::Invalid`]: a path that is not absolute, or not UTF-8.
     pub(crate) fn to_line(&self) -> Result<Option<String>> {
         match self {
             AccountFormat::Native => Ok(None),
             AccountFormat::Mbox { inbox, root } => {
                 Ok(Some(format!("mbox inbox={} root={}", escape(inbox)?, escape(root)?)))
+            }
+            AccountFormat::Maildir { root, layout } => {
+                Ok(Some(format!("maildir root={} layout={}", escape(root)?, layout.as_str())))
             }
         }
     }
@@ -44,9 +97,17 @@ impl AccountFormat {
             Error::new(ErrorKind::Corrupt, format!("the account has a format that is not known: {text}"))
         };
         let words: Vec<&str> = std::str::from_utf8(line).map_err(|_| unknown())?.split(' ').collect();
-        let &["mbox", inbox, root] = words.as_slice() else { return Err(unknown()) };
         let path = |word: &str, key: &str| word.strip_prefix(key).and_then(unescape).ok_or_else(unknown);
-        Ok(AccountFormat::Mbox { inbox: path(inbox, "inbox=")?, root: path(root, "root=")? })
+        match words.as_slice() {
+            ["mbox", inbox, root] => {
+                Ok(AccountFormat::Mbox { inbox: path(inbox, "inbox=")?, root: path(root, "root=")? })
+            }
+            ["maildir", root, layout] => {
+                let layout = layout.strip_prefix("layout=").and_then(MaildirLayout::parse).ok_or_else(unknown)?;
+                Ok(AccountFormat::Maildir { root: path(root, "root=")?, layout })
+            }
+            _ => Err(unknown()),
+        }
     }
 }
 
@@ -85,9 +146,15 @@ mod tests {
     #[test]
     fn known_answers() {
         let mbox = |inbox: &str, root: &str| AccountFormat::Mbox { inbox: inbox.into(), root: root.into() };
+        let maildir = |root: &str, layout| AccountFormat::Maildir { root: root.into(), layout };
         for (format, line) in [
             (mbox("/var/mail/ann", "/home/ann/mail"), "mbox inbox=/var/mail/ann root=/home/ann/mail"),
             (mbox("/a b%\n", "/ü root=/x"), "mbox inbox=/a%20b%25%0A root=/ü%20root=/x"),
+            (
+                maildir("/home/ann/Maildir", MaildirLayout::MaildirPlusPlus),
+                "maildir root=/home/ann/Maildir layout=maildir++",
+            ),
+            (maildir("/a b", MaildirLayout::Fs), "maildir root=/a%20b layout=fs"),
         ] {
             assert_eq!(format.to_line().unwrap().as_deref(), Some(line));
             assert_eq!(AccountFormat::parse(Some(line.as_bytes())).unwrap(), format);
@@ -95,7 +162,15 @@ mod tests {
         assert_eq!(AccountFormat::Native.to_line().unwrap(), None);
         assert_eq!(AccountFormat::parse(None).unwrap(), AccountFormat::Native);
         assert_eq!(mbox("a", "/b").to_line().unwrap_err().kind(), ErrorKind::Invalid);
-        for bad in ["", "mbox", "mbox inbox=/a", "mbox inbox=/a root=b", "mbox inbox=/a root=/%4", "maildir /a"] {
+        for bad in [
+            "",
+            "mbox",
+            "mbox inbox=/a",
+            "mbox inbox=/a root=b",
+            "mbox inbox=/a root=/%4",
+            "maildir /a",
+            "maildir root=/a layout=x",
+        ] {
             assert_eq!(AccountFormat::parse(Some(bad.as_bytes())).unwrap_err().kind(), ErrorKind::Corrupt, "{bad}");
         }
     }

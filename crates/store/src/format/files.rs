@@ -12,6 +12,7 @@ use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::Env;
 
 use super::AccountFormat;
+use super::maildir::account::MaildirAccount;
 use super::mbox::account::MboxAccount;
 use crate::Options;
 use crate::edit::Effects;
@@ -80,6 +81,10 @@ pub(crate) fn open(
         AccountFormat::Native => Ok(None),
         AccountFormat::Mbox { .. } => {
             let files = MboxAccount::open(env, log, listeners, format, &options.mbox)?;
+            Ok(files.map(|files| files as Arc<dyn Files>))
+        }
+        AccountFormat::Maildir { .. } => {
+            let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
     }

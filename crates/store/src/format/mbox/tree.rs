@@ -67,7 +67,7 @@ impl MboxAccount {
         if is_changed {
             let dir = self.dir.join(DIR);
             disk.create_dir_all_durable(&dir)?;
-            names.save(disk, &dir)?;
+            names.save(disk, &dir, names::HEADER)?;
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl MboxAccount {
         names.set(id, path);
         let dir = self.dir.join(DIR);
         self.env.disk.create_dir_all_durable(&dir)?;
-        names.save(&*self.env.disk, &dir)
+        names.save(&*self.env.disk, &dir, names::HEADER)
     }
 
     /// What a file is, by its beginning.
