@@ -150,6 +150,9 @@ fn begin(account: &Account, from: &AccountFormat, to: &AccountFormat) -> Result<
             files::check_name(to, mailbox.name()).map_err(|error| error.context(mailbox.name()))?;
         }
     }
+    if *to != AccountFormat::Native {
+        discard::forget(disk, inner.log().dir(), to)?;
+    }
     files::prepare(disk, inner.log().dir(), to)?;
     if *from == AccountFormat::Native {
         return outwards::begin(account, to);

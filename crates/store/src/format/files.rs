@@ -13,6 +13,8 @@ use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
 use super::AccountFormat;
+use super::maildir::account::MaildirAccount;
+use super::maildir::layout::SUBDIRS;
 use super::mbox::account::MboxAccount;
 use crate::Options;
 use crate::edit::Effects;
@@ -159,6 +161,10 @@ pub(crate) fn prepare(disk: &dyn Disk, dir: &Path, format: &AccountFormat) -> Re
             }
             Ok(())
         }
+        AccountFormat::Maildir { root, .. } => {
+            disk.create_dir_all_durable(&dir.join(super::maildir::account::DIR))?;
+            SUBDIRS.iter().try_for_each(|subdir| Ok(disk.create_dir_all_durable(&root.join(subdir))?))
+        }
     }
 }
 
@@ -167,6 +173,7 @@ pub(crate) fn check_name(format: &AccountFormat, name: &MailboxName) -> Result<(
     match format {
         AccountFormat::Native | AccountFormat::Sql => Ok(()),
         AccountFormat::Mbox { .. } => super::mbox::names::path_of(name).map(drop),
+        AccountFormat::Maildir { layout, .. } => super::maildir::layout::path_of(*layout, name).map(drop),
     }
 }
 
@@ -189,6 +196,21 @@ pub(crate) fn taken(disk: &dyn Disk, format: &AccountFormat) -> Result<Option<Pa
             };
             Ok(if !is_free { Some(inbox.clone()) } else { has_others.then(|| root.clone()) })
         }
+        AccountFormat::Maildir { root, .. } => {
+            let entries = match disk.list(root) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(Error::from(error).context(root.display())),
+            };
+            for entry in entries {
+                let path = root.join(&entry.name);
+                let is_subdir = entry.name.to_str().is_some_and(|name| SUBDIRS.contains(&name));
+                if !is_subdir || !crate::convert::is_empty_dir(disk, &path)? {
+                    return Ok(Some(path));
+                }
+            }
+            Ok(None)
+        }
     }
 }
 
@@ -210,6 +232,10 @@ pub(crate) fn open(
                 env.disk.create_dir_all_durable(&kept)?;
             }
             let files = MboxAccount::open(env, log, listeners, format, &options.mbox)?;
+            Ok(files.map(|files| files as Arc<dyn Files>))
+        }
+        AccountFormat::Maildir { .. } => {
+            let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
     }

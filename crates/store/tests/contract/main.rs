@@ -1,5 +1,5 @@
 //! What every format of the store must do, as one suite: each test is a function over a fresh store, and [`contract!`] makes it a test
-//! of one format: the store's own, and mbox files, both on the simulated disk.
+//! of one format: the store's own, mbox files and Maildirs, all on the simulated disk.
 #![allow(clippy::unwrap_used)]
 
 extern crate mailyard_store as store;
@@ -44,3 +44,5 @@ macro_rules! contract {
 
 contract!(native, crate::support::native);
 contract!(mbox, crate::support::mbox);
+contract!(maildir, crate::support::maildir);
+contract!(maildir_fs, crate::support::maildir_fs);
