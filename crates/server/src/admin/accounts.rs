@@ -55,6 +55,7 @@ fn described(format: &AccountFormat) -> String {
     match format {
         AccountFormat::Native => "native".to_owned(),
         AccountFormat::Mbox { inbox, root } => format!("mbox, {}, {}", inbox.display(), root.display()),
+        AccountFormat::Maildir { root, layout } => format!("maildir, {}, {}", root.display(), layout.as_str()),
     }
 }
 
@@ -63,11 +64,17 @@ fn add_format(row: &mut Value, format: Option<&AccountFormat>) {
         None => ("unknown", None, None),
         Some(AccountFormat::Native) => ("native", None, None),
         Some(AccountFormat::Mbox { inbox, root }) => ("mbox", Some(inbox), Some(root)),
+        Some(AccountFormat::Maildir { root, .. }) => ("maildir", None, Some(root)),
+    };
+    let layout = match format {
+        Some(AccountFormat::Maildir { layout, .. }) => Some(layout.as_str()),
+        _ => None,
     };
     if let Some(row) = row.as_object_mut() {
         row.insert("format".to_owned(), json!(name));
         row.insert("inbox".to_owned(), json!(inbox));
         row.insert("mail_root".to_owned(), json!(root));
+        row.insert("layout".to_owned(), json!(layout));
     }
 }
 

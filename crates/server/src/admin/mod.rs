@@ -22,7 +22,7 @@ use crate::users::Directory;
 
 pub use new_mail::NewMailDefaults;
 pub use progress::{Notice, Progress};
-pub use request::{AccountForm, Format, NewMail, Password, Request};
+pub use request::{AccountForm, Format, LayoutForm, NewMail, Password, Request};
 
 /// What a command works on.
 pub struct Context {

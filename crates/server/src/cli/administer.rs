@@ -91,7 +91,12 @@ fn request(command: Admin) -> Result<Request> {
     Ok(match command {
         Admin::User(User::Add { name, password_stdin, mail }) => {
             let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
-            let mail = NewMail { format: mail.format, inbox: path(mail.inbox)?, mail_root: path(mail.mail_root)? };
+            let mail = NewMail {
+                format: mail.format,
+                inbox: path(mail.inbox)?,
+                mail_root: path(mail.mail_root)?,
+                layout: mail.layout,
+            };
             Request::UserAdd { user: name, password: Password::new(&password::ask(password_stdin)?), mail }
         }
         Admin::User(User::Passwd { name, password_stdin }) => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::since::Since;
-use crate::admin::{AccountForm, Format};
+use crate::admin::{AccountForm, Format, LayoutForm};
 use crate::deliver::command::Deliver;
 use crate::net::Protocol;
 
@@ -318,15 +318,18 @@ pub enum User {
 /// Where the mail of a new account lives.
 #[derive(Debug, clap::Args)]
 pub struct NewMail {
-    /// In Mailyard's own store, or in mbox files that other programs may use as well; without it as `format.default` says
+    /// In Mailyard's own store, or in mbox files or Maildirs that other programs may use as well; without it as `format.default` says
     #[arg(long, value_enum)]
     pub format: Option<AccountForm>,
     /// The mbox file that is the INBOX; without it as `mbox.inbox` says
     #[arg(long, value_name = "FILE")]
     pub inbox: Option<PathBuf>,
-    /// The directory for the mbox files of the other mailboxes; without it as `mbox.root` says
+    /// The directory for the mbox files of the other mailboxes, or the Maildir that is the INBOX; without it as `mbox.root` or `maildir.root` says
     #[arg(long, value_name = "DIR")]
     pub mail_root: Option<PathBuf>,
+    /// How mailboxes are named in a Maildir; without it as `maildir.layout` says
+    #[arg(long, value_enum)]
+    pub layout: Option<LayoutForm>,
 }
 
 fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {

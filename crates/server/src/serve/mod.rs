@@ -84,6 +84,7 @@ pub fn store_options(config: &Config) -> store::Options {
         account_idle_seconds: config.store.account_idle_seconds,
         log,
         mbox: mbox_options(&config.mbox),
+        maildir: store::MaildirOptions { idle_seconds: config.maildir.idle_seconds.into() },
         ..store::Options::default()
     }
 }
@@ -267,5 +268,6 @@ mod tests {
         assert_eq!(ours.account_idle_seconds, theirs.account_idle_seconds);
         assert_eq!(ours.log, theirs.log);
         assert_eq!(format!("{:?}", ours.mbox), format!("{:?}", theirs.mbox));
+        assert_eq!(format!("{:?}", ours.maildir), format!("{:?}", theirs.maildir));
     }
 }
