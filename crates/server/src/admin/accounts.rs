@@ -68,10 +68,15 @@ fn add_format(row: &mut Value, format: Option<&AccountFormat>) {
         Some(AccountFormat::Maildir { root, .. }) => ("maildir", None, Some(root)),
         Some(AccountFormat::Sql) => ("sql", None, None),
     };
+    let layout = match format {
+        Some(AccountFormat::Maildir { layout, .. }) => Some(layout.as_str()),
+        _ => None,
+    };
     if let Some(row) = row.as_object_mut() {
         row.insert("format".to_owned(), json!(name));
         row.insert("inbox".to_owned(), json!(inbox));
         row.insert("mail_root".to_owned(), json!(root));
+        row.insert("layout".to_owned(), json!(layout));
     }
 }
 

@@ -52,6 +52,18 @@ choice! {
         Native = "native",
         /// In mbox files, which other programs may use as well.
         Mbox = "mbox",
+        /// In Maildirs, which other programs may use as well.
+        Maildir = "maildir",
+    }
+}
+
+choice! {
+    /// How the names of mailboxes become names of directories.
+    Layout {
+        /// `a/b` is `.a.b`.
+        MaildirPlusPlus = "maildir++",
+        /// `a/b` is `a/b`.
+        Fs = "fs",
     }
 }
 
@@ -317,8 +329,8 @@ config! {
 
     /// Accounts that are made.
     format: FormatSection {
-        /// Where the messages of an account live that `mailyard user add` makes without `--format`: in Mailyard's own store, or in mbox
-        /// files. Accounts that are there stay as they are. At start.
+        /// Where the messages of an account live that `mailyard user add` makes without `--format`: in Mailyard's own store, in mbox
+        /// files, or in Maildirs. Accounts that are there stay as they are. At start.
         default: MailFormat = MailFormat::Native;
     }
 
@@ -350,6 +362,17 @@ config! {
         padding_bytes: u32 = 32, in 0..=1000;
         /// Threads that read one file when it is opened for the first time. At start.
         scan_jobs: u32 = 1, in 1..=64;
+    }
+
+    /// Accounts whose mail is in Maildirs that other programs use as well (`docs/maildir.md`). At start.
+    maildir: MaildirSection {
+        /// The Maildir that is the INBOX of a new account, unless `mailyard user add` is told another; the other mailboxes are below it.
+        /// `%u` is the user's name. At start.
+        root: UserPath = UserPath("/home/%u/Maildir".to_owned());
+        /// How the mailboxes of a new account are named below it: `a/b` is `.a.b` ("maildir++") or `a/b` ("fs"). At start.
+        layout: Layout = Layout::MaildirPlusPlus;
+        /// How long a mailbox has to rest before what is expunged is forgotten and its index is saved, seconds. At start.
+        idle_seconds: u32 = 30, in 1..=86_400;
     }
 
     /// The log, on standard error.
