@@ -32,6 +32,7 @@ use model::{Error, ErrorKind, MailboxName, Result, Uid, UidSet};
 use platform::{Disk, Env};
 
 pub use self::phase::Phase;
+use self::phase::set_format;
 pub use self::proof::Proof;
 use crate::Options;
 use crate::account::Account;
@@ -214,6 +215,13 @@ fn forget_expunged(transaction: &mut Transaction) -> Result<()> {
         transaction.expunge(mailbox.id(), &UidSet::range(1, u32::MAX))?;
     }
     Ok(())
+}
+
+/// Makes an account one of the store's own format, whatever it was: of a copy, beside which there are no files.
+pub(crate) fn forget_files(transaction: &mut Transaction) -> Result<()> {
+    forget_expunged(transaction)?;
+    set_format(&AccountFormat::Native, transaction)?;
+    Phase::set(None, transaction)
 }
 
 /// Whether a directory has anything in it.
