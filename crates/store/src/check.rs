@@ -29,9 +29,9 @@ pub struct CheckReport {
 impl Account {
     /// Reads everything and verifies it. Sessions go on meanwhile.
     ///
-    /// Of mailboxes in mbox files the log is brought up to date first; then each file is held against it.
+    /// Of mailboxes in files of other programs the log is brought up to date first; then each file is held against it.
     pub fn check(&self) -> Result<CheckReport> {
-        let files = self.inner.mbox().map_or_else(|| Ok(Vec::new()), |files| files.check())?;
+        let files = self.inner.files().map_or_else(|| Ok(Vec::new()), |files| files.check())?;
         let log = self.inner.log().check()?;
         let mut report = CheckReport {
             messages: log.messages,

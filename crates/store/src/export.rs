@@ -183,17 +183,17 @@ impl Source<'_> {
 
 /// How the lines of a message end.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Shape {
+pub(crate) struct Shape {
     /// The last two octets.
     last: [u8; 2],
     /// LFs that are not the end of a CRLF, or whose CRLF follows another CR: writing them as LF would lose something.
-    is_raw: bool,
+    pub(crate) is_raw: bool,
     /// Octets that writing CRLF as LF saves.
     line_ends: u64,
 }
 
 impl Shape {
-    fn push(&mut self, piece: &[u8]) {
+    pub(crate) fn push(&mut self, piece: &[u8]) {
         for at in memchr::memchr_iter(b'\n', piece) {
             let before = |n: usize| match at.checked_sub(n) {
                 Some(at) => piece.get(at).copied(),
@@ -217,7 +217,7 @@ impl Shape {
 }
 
 /// Appends `piece` with LF for CRLF; a CR at the end of the last piece waits in `held`.
-fn to_lf(piece: &[u8], held: &mut bool, out: &mut Vec<u8>) {
+pub(crate) fn to_lf(piece: &[u8], held: &mut bool, out: &mut Vec<u8>) {
     let mut rest = piece;
     if *held && !rest.is_empty() {
         *held = false;

@@ -55,7 +55,7 @@ impl PendingMessage {
 
 /// Finds the first empty line in a stream: the rule of [`mime::header_len`], in any cut.
 #[derive(Debug, Default)]
-struct HeaderEnd {
+pub(crate) struct HeaderEnd {
     octets: u64,
     line: Line,
 }
@@ -76,11 +76,11 @@ enum Line {
 
 impl HeaderEnd {
     /// Octets of the header, the empty line included; all that came when it has not ended.
-    fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.octets
     }
 
-    fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while self.line != Line::Over {
             let Some(byte) = bytes.get(at) else { break };

@@ -25,9 +25,17 @@ impl Account {
     /// Of messages that other programs put into an mbox file those are brought back that have not left it yet.
     pub fn restore(&self, name: &MailboxName, since: i64) -> Result<Restored> {
         let id = self.inner.state().mailbox_named(name).map(|mailbox| mailbox.id());
-        let file_box = id.zip(self.inner.mbox()).and_then(|(id, files)| files.file_box(id).ok());
+        let Some((id, files)) = id.zip(self.inner.files()) else { return self.restore_now(name, since) };
+        let mut restored = Restored::default();
         // Nobody takes out of the file meanwhile what is brought back.
-        let _turn = file_box.as_ref().map(|file_box| file_box.hold());
+        files.hold(id, &mut || {
+            restored = self.restore_now(name, since)?;
+            Ok(())
+        })?;
+        Ok(restored)
+    }
+
+    fn restore_now(&self, name: &MailboxName, since: i64) -> Result<Restored> {
         self.commit(|transaction| {
             let mut restored = Restored::default();
             let id = match transaction.state().mailbox_named(name).map(|mailbox| mailbox.id()) {

@@ -24,9 +24,11 @@ use platform::{Disk, Env, LockGuard};
 use crate::Account;
 use crate::cluster::Cluster;
 use crate::derived::MimeDerive;
+use crate::format::AccountFormat;
+use crate::format::account_format;
 use crate::format::files::{self, ForeignSlot};
+use crate::format::maildir::account::MaildirOptions;
 use crate::format::mbox::account::MboxOptions;
-use crate::format::{AccountFormat, account_format};
 use crate::quota::QuotaLimits;
 use crate::writes::{WriteCounts, Writes};
 
@@ -45,6 +47,8 @@ pub struct Options {
     pub quota: QuotaLimits,
     /// How accounts in mbox files behave.
     pub mbox: MboxOptions,
+    /// How accounts in Maildirs behave.
+    pub maildir: MaildirOptions,
 }
 
 impl Default for Options {
@@ -56,6 +60,7 @@ impl Default for Options {
             maintain_step_bytes: 4 << 20,
             quota: QuotaLimits::default(),
             mbox: MboxOptions::default(),
+            maildir: MaildirOptions::default(),
         }
     }
 }
@@ -167,7 +172,7 @@ impl Store {
         self.create_account_as(name, &AccountFormat::Native)
     }
 
-    /// Makes an account whose messages lie where `format` says. In mbox files that are there already its mail is found when the account is opened.
+    /// Makes an account whose messages lie where `format` says. In files that are there already its mail is found when the account is opened.
     pub fn create_account_as(&self, name: &AccountName, format: &AccountFormat) -> Result<()> {
         let _alone = lock(&self.turn);
         let dir = self.dir_of(name);
@@ -206,7 +211,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes an account and everything in it; not its mbox files. [`ErrorKind::InUse`] while someone holds it open.
+    /// Removes an account and everything in it; not the files of its messages. [`ErrorKind::InUse`] while someone holds it open.
     pub fn delete_account(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| {
             if let Some(cluster) = self.cluster.as_ref().filter(|_| !dir.starts_with(&self.accounts_dir)) {

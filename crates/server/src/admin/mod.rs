@@ -25,7 +25,7 @@ use crate::users::Directory;
 pub use convert::Step as ConvertStep;
 pub use new_mail::NewMailDefaults;
 pub use progress::{Notice, Progress};
-pub use request::{AccountForm, Format, NewMail, Password, QuotaLimit, Request};
+pub use request::{AccountForm, Format, LayoutForm, NewMail, Password, QuotaLimit, Request};
 
 /// What a command works on.
 pub struct Context {

@@ -6,23 +6,24 @@ use std::path::Path;
 
 use model::{AccountName, Error, ErrorKind, Result};
 use platform::Disk;
-use store::AccountFormat;
 use store::format::mbox::lock::Method;
+use store::{AccountFormat, MaildirLayout};
 
-use super::{AccountForm, NewMail};
-use crate::config::{Config, FormatSection, MailFormat, MboxSection};
+use super::{AccountForm, LayoutForm, NewMail};
+use crate::config::{Config, FormatSection, Layout, MailFormat, MaildirSection, MboxSection};
 
 /// What the configuration says of it.
 #[derive(Clone, Debug, Default)]
 pub struct NewMailDefaults {
     format: FormatSection,
     mbox: MboxSection,
+    maildir: MaildirSection,
 }
 
 impl NewMailDefaults {
     /// Of a configuration.
     pub fn of(config: &Config) -> Self {
-        NewMailDefaults { format: config.format.clone(), mbox: config.mbox.clone() }
+        NewMailDefaults { format: config.format.clone(), mbox: config.mbox.clone(), maildir: config.maildir.clone() }
     }
 
     /// The format of a new account of `name`; paths that cannot be used are an error that says why.
@@ -31,10 +32,17 @@ impl NewMailDefaults {
             MailFormat::Native => AccountForm::Native,
             MailFormat::Mbox => AccountForm::Mbox,
             MailFormat::Sql => AccountForm::Sql,
+            MailFormat::Maildir => AccountForm::Maildir,
         });
+        if wish.inbox.is_some() && form != AccountForm::Mbox {
+            return Err(invalid("--inbox is for --format mbox only".to_owned()));
+        }
+        if wish.layout.is_some() && form != AccountForm::Maildir {
+            return Err(invalid("--layout is for --format maildir only".to_owned()));
+        }
         match form {
-            AccountForm::Native | AccountForm::Sql if wish.inbox.is_some() || wish.mail_root.is_some() => {
-                Err(invalid("--inbox and --mail-root are for --format mbox only".to_owned()))
+            AccountForm::Native | AccountForm::Sql if wish.mail_root.is_some() => {
+                Err(invalid("--mail-root is for --format mbox and --format maildir only".to_owned()))
             }
             AccountForm::Native => Ok(AccountFormat::Native),
             AccountForm::Sql => Ok(AccountFormat::Sql),
@@ -44,6 +52,19 @@ impl NewMailDefaults {
                 self.check_inbox(&inbox, disk)?;
                 check_root(&root, &inbox, disk)?;
                 Ok(AccountFormat::Mbox { inbox, root })
+            }
+            AccountForm::Maildir => {
+                let root = wish.mail_root.unwrap_or_else(|| self.maildir.root.of(name.as_str()));
+                let layout = wish.layout.unwrap_or(match self.maildir.layout {
+                    Layout::MaildirPlusPlus => LayoutForm::MaildirPlusPlus,
+                    Layout::Fs => LayoutForm::Fs,
+                });
+                check_there(&root, disk)?;
+                let layout = match layout {
+                    LayoutForm::MaildirPlusPlus => MaildirLayout::MaildirPlusPlus,
+                    LayoutForm::Fs => MaildirLayout::Fs,
+                };
+                Ok(AccountFormat::Maildir { root, layout })
             }
         }
     }
@@ -84,14 +105,20 @@ impl NewMailDefaults {
 /// The directory may be missing, but not everything above it.
 fn check_root(root: &Path, inbox: &Path, disk: &dyn Disk) -> Result<()> {
     let shown = root.display();
-    if !root.is_absolute() {
-        return Err(invalid(format!("{shown} is no absolute path")));
-    }
     if root.starts_with(inbox) {
         return Err(invalid(format!("{shown} lies below the INBOX, which is a file")));
     }
     if inbox.starts_with(root) && platform::parent_of(inbox) != root {
         return Err(invalid(format!("the INBOX {} lies below a mailbox of {shown}", inbox.display())));
+    }
+    check_there(root, disk)
+}
+
+/// A directory that may be missing, but not everything above it.
+fn check_there(root: &Path, disk: &dyn Disk) -> Result<()> {
+    let shown = root.display();
+    if !root.is_absolute() {
+        return Err(invalid(format!("{shown} is no absolute path")));
     }
     let there = root.ancestors().find_map(|path| match disk.metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -119,7 +146,12 @@ mod tests {
     }
 
     fn mbox(inbox: &Path, root: &Path) -> NewMail {
-        NewMail { format: Some(AccountForm::Mbox), inbox: Some(inbox.into()), mail_root: Some(root.into()) }
+        NewMail {
+            format: Some(AccountForm::Mbox),
+            inbox: Some(inbox.into()),
+            mail_root: Some(root.into()),
+            layout: None,
+        }
     }
 
     #[test]

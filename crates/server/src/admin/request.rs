@@ -164,8 +164,11 @@ pub struct NewMail {
     pub format: Option<AccountForm>,
     /// The mbox file of INBOX.
     pub inbox: Option<PathBuf>,
-    /// The directory of the other mailboxes' mbox files.
+    /// The directory of the other mailboxes' mbox files, or the Maildir of INBOX.
     pub mail_root: Option<PathBuf>,
+    /// How mailboxes are named in a Maildir.
+    #[serde(default)]
+    pub layout: Option<LayoutForm>,
 }
 
 /// A limit of an account's own.
@@ -190,6 +193,21 @@ pub enum AccountForm {
     Mbox,
     /// The database that the configuration names.
     Sql,
+    /// A tree of Maildirs that other programs may use as well.
+    Maildir,
+}
+
+/// How the names of mailboxes become names of directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+pub enum LayoutForm {
+    /// `a/b` is `.a.b`
+    #[serde(rename = "maildir++")]
+    #[value(name = "maildir++")]
+    MaildirPlusPlus,
+    /// `a/b` is `a/b`
+    #[serde(rename = "fs")]
+    #[value(name = "fs")]
+    Fs,
 }
 
 /// What `export` writes.

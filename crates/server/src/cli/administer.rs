@@ -91,7 +91,12 @@ fn request(command: Admin) -> Result<Request> {
     Ok(match command {
         Admin::User(User::Add { name, password_stdin, mail }) => {
             let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
-            let mail = NewMail { format: mail.format, inbox: path(mail.inbox)?, mail_root: path(mail.mail_root)? };
+            let mail = NewMail {
+                format: mail.format,
+                inbox: path(mail.inbox)?,
+                mail_root: path(mail.mail_root)?,
+                layout: mail.layout,
+            };
             Request::UserAdd { user: name, password: Password::new(&password::ask(password_stdin)?), mail }
         }
         Admin::User(User::Passwd { name, password_stdin }) => {
@@ -109,9 +114,9 @@ fn request(command: Admin) -> Result<Request> {
         },
         Admin::Export { user, mailbox, format, to } => Request::Export { user, mailbox, format, to: absolute(&to)? },
         Admin::Restore { user, mailbox, since, backup } => restore_request(user, mailbox, since, backup)?,
-        Admin::Convert(Convert { user, to, inbox, mail_root, finish, rollback }) => {
+        Admin::Convert(Convert { user, to, inbox, mail_root, layout, finish, rollback }) => {
             let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
-            let to = NewMail { format: to, inbox: path(inbox)?, mail_root: path(mail_root)? };
+            let to = NewMail { format: to, inbox: path(inbox)?, mail_root: path(mail_root)?, layout };
             Request::Convert { user, to, finish, roll_back: rollback }
         }
         Admin::Backup(Backup { user, to, .. }) => {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::since::Since;
-use crate::admin::{AccountForm, Format, QuotaLimit};
+use crate::admin::{AccountForm, Format, LayoutForm, QuotaLimit};
 use crate::deliver::command::Deliver;
 use crate::net::Protocol;
 
@@ -234,9 +234,12 @@ pub struct Convert {
     /// The mbox file that is the INBOX; without it as `mbox.inbox` says
     #[arg(long, value_name = "FILE", requires = "to")]
     pub inbox: Option<PathBuf>,
-    /// The directory for the files; without it as the configuration says
+    /// The directory for the mbox files of the other mailboxes, or the Maildir that is the INBOX; without it as the configuration says
     #[arg(long, value_name = "DIR", requires = "to")]
     pub mail_root: Option<PathBuf>,
+    /// How mailboxes are named in a Maildir; without it as `maildir.layout` says
+    #[arg(long, value_enum, requires = "to")]
+    pub layout: Option<LayoutForm>,
     /// Give up the old store: nothing can be rolled back afterwards. With --to: as soon as the new one was compared
     #[arg(long)]
     pub finish: bool,
@@ -370,15 +373,19 @@ pub enum User {
 /// Where the mail of a new account lives.
 #[derive(Debug, clap::Args)]
 pub struct NewMail {
-    /// In Mailyard's own store, in mbox files that other programs may use as well, or in the database of `[sql]`; without it as `format.default` says
+    /// In Mailyard's own store, in mbox files or Maildirs that other programs may use as well, or in the database of `[sql]`; without it as
+    /// `format.default` says
     #[arg(long, value_enum)]
     pub format: Option<AccountForm>,
     /// The mbox file that is the INBOX; without it as `mbox.inbox` says
     #[arg(long, value_name = "FILE")]
     pub inbox: Option<PathBuf>,
-    /// The directory for the mbox files of the other mailboxes; without it as `mbox.root` says
+    /// The directory for the mbox files of the other mailboxes, or the Maildir that is the INBOX; without it as `mbox.root` or `maildir.root` says
     #[arg(long, value_name = "DIR")]
     pub mail_root: Option<PathBuf>,
+    /// How mailboxes are named in a Maildir; without it as `maildir.layout` says
+    #[arg(long, value_enum)]
+    pub layout: Option<LayoutForm>,
 }
 
 fn quota_limit(text: &str, number: impl FnOnce(&str) -> Option<u64>) -> Result<QuotaLimit, String> {

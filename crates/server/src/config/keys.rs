@@ -54,6 +54,18 @@ choice! {
         Mbox = "mbox",
         /// In the database that `[sql]` names.
         Sql = "sql",
+        /// In Maildirs, which other programs may use as well.
+        Maildir = "maildir",
+    }
+}
+
+choice! {
+    /// How the names of mailboxes become names of directories.
+    Layout {
+        /// `a/b` is `.a.b`.
+        MaildirPlusPlus = "maildir++",
+        /// `a/b` is `a/b`.
+        Fs = "fs",
     }
 }
 
@@ -320,7 +332,7 @@ config! {
     /// Accounts that are made.
     format: FormatSection {
         /// Where the messages of an account live that `mailyard user add` makes without `--format`: in Mailyard's own store, in mbox
-        /// files, or in the database of `[sql]`. Accounts that are there stay as they are. At start.
+        /// files, in Maildirs, or in the database of `[sql]`. Accounts that are there stay as they are. At start.
         default: MailFormat = MailFormat::Native;
     }
 
@@ -369,6 +381,17 @@ config! {
         poll_ms: u32 = 100, in 1..=60_000;
         /// How long a server that says nothing any more keeps the right to write to an account, seconds. At start.
         lease_seconds: u32 = 5, in 1..=600;
+    }
+
+    /// Accounts whose mail is in Maildirs that other programs use as well (`docs/maildir.md`). At start.
+    maildir: MaildirSection {
+        /// The Maildir that is the INBOX of a new account, unless `mailyard user add` is told another; the other mailboxes are below it.
+        /// `%u` is the user's name. At start.
+        root: UserPath = UserPath("/home/%u/Maildir".to_owned());
+        /// How the mailboxes of a new account are named below it: `a/b` is `.a.b` ("maildir++") or `a/b` ("fs"). At start.
+        layout: Layout = Layout::MaildirPlusPlus;
+        /// How long a mailbox has to rest before what is expunged is forgotten and its index is saved, seconds. At start.
+        idle_seconds: u32 = 30, in 1..=86_400;
     }
 
     /// The log, on standard error.

@@ -121,6 +121,7 @@ fn store_options(config: &Config) -> store::Options {
             messages: limit(config.quota.messages_max),
         },
         mbox: mbox_options(&config.mbox),
+        maildir: store::MaildirOptions { idle_seconds: config.maildir.idle_seconds.into() },
         ..store::Options::default()
     }
 }
@@ -311,5 +312,6 @@ mod tests {
         assert_eq!(ours.log, theirs.log);
         assert_eq!(ours.quota, theirs.quota);
         assert_eq!(format!("{:?}", ours.mbox), format!("{:?}", theirs.mbox));
+        assert_eq!(format!("{:?}", ours.maildir), format!("{:?}", theirs.maildir));
     }
 }

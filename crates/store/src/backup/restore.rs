@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use index::Log;
-use model::{AccountName, Error, ErrorKind, MailboxName, Result, Uid};
+use model::{AccountName, Error, ErrorKind, MailboxName, Result, Uid, UidSet};
 use platform::OpenMode;
 
 use super::merge::{Merge, Target};
-use super::{Listener, Repository, Snapshot, read_through};
+use super::{Listener, Repository, Snapshot, octets, read_through};
 use crate::Store;
 use crate::store::remove_tree;
 
@@ -118,7 +118,43 @@ impl Store {
             }
         }
         disk.sync_dir(&log_dir)?;
-        Ok(disk.sync_dir(dir)?)
+        disk.sync_dir(dir)?;
+        self.take_in_octets(from, snapshot, dir, report)
+    }
+
+    /// Makes what was unpacked an account of the store's own format: the octets that were in files come into its log.
+    fn take_in_octets(
+        &self,
+        from: &Repository,
+        snapshot: &Snapshot,
+        dir: &Path,
+        report: &mut RestoreReport,
+    ) -> Result<()> {
+        let (log, _) = self.open_log(dir)?;
+        for file in &snapshot.octets {
+            let path = from.path_of(&snapshot.account, file);
+            let taken = octets::Pack::open(&*self.env().disk, &path).and_then(|pack| octets::take_in(&log, &pack));
+            match taken {
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
+                    report.damaged.push(format!("{}: {error}", path.display()));
+                }
+                taken => taken?,
+            }
+        }
+        let state = log.state();
+        let mut lost = 0u64;
+        log.commit(|transaction| {
+            for mailbox in state.mailboxes() {
+                let gone: UidSet = mailbox.foreign(&state).map(|(row, _)| row.uid.get()).collect();
+                lost += gone.iter().count() as u64;
+                transaction.expunge(mailbox.id(), &gone)?;
+            }
+            crate::convert::forget_files(transaction)
+        })?;
+        if lost > 0 {
+            report.damaged.push(format!("{lost} messages had left their files before they could be saved"));
+        }
+        log.close()
     }
 
     /// Makes what was unpacked the account, with everything that it had.

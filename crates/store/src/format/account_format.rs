@@ -1,6 +1,7 @@
 //! Where the messages of an account lie, and how the account's log says it.
 //!
-//! The log keeps one line under [`KEY`]: `mbox inbox=PATH root=PATH`; without it the format is the store's own. In the paths a `%`, a space
+//! The log keeps one line under [`KEY`]: `mbox inbox=PATH root=PATH` or `maildir root=PATH layout=maildir++`; without it the format is the
+//! store's own. In the paths a `%`, a space
 //! and a control character are written as `%XX`, so that the line can be read by a person and by [`AccountFormat::parse`].
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,41 @@ pub enum AccountFormat {
     },
     /// In a database that several nodes share (see [`crate::Cluster`]).
     Sql,
+    /// In a tree of Maildirs that other programs read and write as well.
+    Maildir {
+        /// The Maildir of INBOX, an absolute path; the others are below it.
+        root: PathBuf,
+        /// How their names become those of directories.
+        layout: MaildirLayout,
+    },
+}
+
+/// How the names of mailboxes become names of directories below the Maildir of INBOX.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MaildirLayout {
+    /// `a/b` is `.a.b` (Maildir++).
+    #[default]
+    MaildirPlusPlus,
+    /// `a/b` is `a/b`.
+    Fs,
+}
+
+impl MaildirLayout {
+    /// All of them.
+    pub const ALL: [Self; 2] = [MaildirLayout::MaildirPlusPlus, MaildirLayout::Fs];
+
+    /// The name, as the log and the administrator write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            MaildirLayout::MaildirPlusPlus => "maildir++",
+            MaildirLayout::Fs => "fs",
+        }
+    }
+
+    /// The layout of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layout| layout.as_str() == name)
+    }
 }
 
 impl AccountFormat {
@@ -35,6 +71,9 @@ impl AccountFormat {
             AccountFormat::Native | AccountFormat::Sql => Ok(None),
             AccountFormat::Mbox { inbox, root } => {
                 Ok(Some(format!("mbox inbox={} root={}", escape(inbox)?, escape(root)?)))
+            }
+            AccountFormat::Maildir { root, layout } => {
+                Ok(Some(format!("maildir root={} layout={}", escape(root)?, layout.as_str())))
             }
         }
     }
@@ -47,9 +86,17 @@ impl AccountFormat {
             Error::new(ErrorKind::Corrupt, format!("the account has a format that is not known: {text}"))
         };
         let words: Vec<&str> = std::str::from_utf8(line).map_err(|_| unknown())?.split(' ').collect();
-        let &["mbox", inbox, root] = words.as_slice() else { return Err(unknown()) };
         let path = |word: &str, key: &str| word.strip_prefix(key).and_then(unescape).ok_or_else(unknown);
-        Ok(AccountFormat::Mbox { inbox: path(inbox, "inbox=")?, root: path(root, "root=")? })
+        match words.as_slice() {
+            ["mbox", inbox, root] => {
+                Ok(AccountFormat::Mbox { inbox: path(inbox, "inbox=")?, root: path(root, "root=")? })
+            }
+            ["maildir", root, layout] => {
+                let layout = layout.strip_prefix("layout=").and_then(MaildirLayout::parse).ok_or_else(unknown)?;
+                Ok(AccountFormat::Maildir { root: path(root, "root=")?, layout })
+            }
+            _ => Err(unknown()),
+        }
     }
 }
 
@@ -88,9 +135,15 @@ mod tests {
     #[test]
     fn known_answers() {
         let mbox = |inbox: &str, root: &str| AccountFormat::Mbox { inbox: inbox.into(), root: root.into() };
+        let maildir = |root: &str, layout| AccountFormat::Maildir { root: root.into(), layout };
         for (format, line) in [
             (mbox("/var/mail/ann", "/home/ann/mail"), "mbox inbox=/var/mail/ann root=/home/ann/mail"),
             (mbox("/a b%\n", "/ü root=/x"), "mbox inbox=/a%20b%25%0A root=/ü%20root=/x"),
+            (
+                maildir("/home/ann/Maildir", MaildirLayout::MaildirPlusPlus),
+                "maildir root=/home/ann/Maildir layout=maildir++",
+            ),
+            (maildir("/a b", MaildirLayout::Fs), "maildir root=/a%20b layout=fs"),
         ] {
             assert_eq!(format.to_line().unwrap().as_deref(), Some(line));
             assert_eq!(AccountFormat::parse(Some(line.as_bytes())).unwrap(), format);
@@ -98,7 +151,15 @@ mod tests {
         assert_eq!(AccountFormat::Native.to_line().unwrap(), None);
         assert_eq!(AccountFormat::parse(None).unwrap(), AccountFormat::Native);
         assert_eq!(mbox("a", "/b").to_line().unwrap_err().kind(), ErrorKind::Invalid);
-        for bad in ["", "mbox", "mbox inbox=/a", "mbox inbox=/a root=b", "mbox inbox=/a root=/%4", "maildir /a"] {
+        for bad in [
+            "",
+            "mbox",
+            "mbox inbox=/a",
+            "mbox inbox=/a root=b",
+            "mbox inbox=/a root=/%4",
+            "maildir /a",
+            "maildir root=/a layout=x",
+        ] {
             assert_eq!(AccountFormat::parse(Some(bad.as_bytes())).unwrap_err().kind(), ErrorKind::Corrupt, "{bad}");
         }
     }

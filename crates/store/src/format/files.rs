@@ -8,11 +8,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use index::{Foreign, ForeignMessage, Log};
+use index::{Finding, Foreign, ForeignMessage, Log};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
 use super::AccountFormat;
+use super::maildir::account::MaildirAccount;
+use super::maildir::layout::SUBDIRS;
 use super::mbox::account::MboxAccount;
 use crate::Options;
 use crate::edit::Effects;
@@ -68,6 +70,16 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
 
     /// Nobody uses the account any more: what is to be written when idle is written now.
     fn close(&self);
+
+    /// Brings the log up to date and holds each file against it; what is wrong.
+    fn check(&self) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
+
+    /// Runs `work` while nobody takes messages out of the files of a mailbox.
+    fn hold(&self, _mailbox: MailboxId, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
 
     /// The digest by which the format knows a message of these octets, as served.
     fn digest(&self, octets: &[u8]) -> u64;
@@ -159,6 +171,10 @@ pub(crate) fn prepare(disk: &dyn Disk, dir: &Path, format: &AccountFormat) -> Re
             }
             Ok(())
         }
+        AccountFormat::Maildir { root, .. } => {
+            disk.create_dir_all_durable(&dir.join(super::maildir::account::DIR))?;
+            SUBDIRS.iter().try_for_each(|subdir| Ok(disk.create_dir_all_durable(&root.join(subdir))?))
+        }
     }
 }
 
@@ -167,6 +183,7 @@ pub(crate) fn check_name(format: &AccountFormat, name: &MailboxName) -> Result<(
     match format {
         AccountFormat::Native | AccountFormat::Sql => Ok(()),
         AccountFormat::Mbox { .. } => super::mbox::names::path_of(name).map(drop),
+        AccountFormat::Maildir { layout, .. } => super::maildir::layout::path_of(*layout, name).map(drop),
     }
 }
 
@@ -189,6 +206,21 @@ pub(crate) fn taken(disk: &dyn Disk, format: &AccountFormat) -> Result<Option<Pa
             };
             Ok(if !is_free { Some(inbox.clone()) } else { has_others.then(|| root.clone()) })
         }
+        AccountFormat::Maildir { root, .. } => {
+            let entries = match disk.list(root) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(Error::from(error).context(root.display())),
+            };
+            for entry in entries {
+                let path = root.join(&entry.name);
+                let is_subdir = entry.name.to_str().is_some_and(|name| SUBDIRS.contains(&name));
+                if !is_subdir || !crate::convert::is_empty_dir(disk, &path)? {
+                    return Ok(Some(path));
+                }
+            }
+            Ok(None)
+        }
     }
 }
 
@@ -210,6 +242,10 @@ pub(crate) fn open(
                 env.disk.create_dir_all_durable(&kept)?;
             }
             let files = MboxAccount::open(env, log, listeners, format, &options.mbox)?;
+            Ok(files.map(|files| files as Arc<dyn Files>))
+        }
+        AccountFormat::Maildir { .. } => {
+            let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
     }

@@ -2,8 +2,10 @@
 
 pub(crate) mod account_format;
 pub(crate) mod files;
+pub(crate) mod idle;
 pub(crate) mod maildir;
 pub mod mbox;
+pub(crate) mod names;
 pub mod served;
 
-pub use account_format::AccountFormat;
+pub use account_format::{AccountFormat, MaildirLayout};

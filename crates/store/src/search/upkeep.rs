@@ -208,6 +208,9 @@ impl SearchIndex {
         for later in sealed.iter().filter(|sealed| sealed.may_have_late(&(gap.start..end))) {
             messages.extend(later.messages()?.into_iter().filter(|(id, _)| (gap.start..end).contains(&id.0)));
         }
+        // One that left the log and came back may lie in both.
+        let mut seen = BTreeSet::new();
+        messages.retain(|(id, _)| seen.insert(id.0));
         let mut chosen: Vec<(u64, u32)> =
             messages.iter().map(|(id, len)| (id.0, *len)).filter(|(id, _)| (gap.start..end).contains(id)).collect();
         chosen.sort_unstable();

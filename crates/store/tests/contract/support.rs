@@ -6,20 +6,33 @@ use std::sync::Arc;
 use model::{AccountName, Keyword, MailboxId, MailboxName, SystemFlag, Uid, UidSet};
 use platform::Env;
 use platform::sim::SimEnv;
-use store::{Account, AccountFormat, Cluster, FlagNames, NewMessage, Options, Store, View};
+use store::{Account, AccountFormat, Cluster, FlagNames, MaildirLayout, NewMessage, Options, Store, View};
 
 /// A format under test: how a store of it is opened, and opened again.
 pub struct Format {
     pub env: Env,
     pub sim: SimEnv,
     pub options: Options,
-    /// Whether accounts are made on mbox files.
-    is_mbox: bool,
-    /// Where accounts are made instead.
+    kind: Kind,
+    /// What accounts of a cluster are made in.
     cluster: Option<Arc<dyn Cluster>>,
 }
 
+/// Which format accounts are made with.
+#[derive(Clone, Copy)]
+enum Kind {
+    Native,
+    Mbox,
+    Maildir(MaildirLayout),
+    Cluster,
+}
+
 impl Format {
+    /// Whether a mailbox's name may be as long as names can be.
+    pub fn has_long_names(&self) -> bool {
+        !matches!(self.kind, Kind::Maildir(MaildirLayout::MaildirPlusPlus))
+    }
+
     pub fn open(&self) -> Arc<Store> {
         self.try_open().unwrap()
     }
@@ -31,14 +44,13 @@ impl Format {
 
     /// Makes an account of this format.
     pub fn create(&self, store: &Store, name: &AccountName) -> model::Result<()> {
-        let format = if self.is_mbox {
-            let place = Path::new("/mail").join(name.as_str());
-            self.env.disk.create_dir_all_durable(&place).unwrap();
-            AccountFormat::Mbox { inbox: place.join("inbox"), root: place.join("mail") }
-        } else if self.cluster.is_some() {
-            AccountFormat::Sql
-        } else {
-            AccountFormat::Native
+        let place = Path::new("/mail").join(name.as_str());
+        self.env.disk.create_dir_all_durable(&place).unwrap();
+        let format = match self.kind {
+            Kind::Native => AccountFormat::Native,
+            Kind::Mbox => AccountFormat::Mbox { inbox: place.join("inbox"), root: place.join("mail") },
+            Kind::Maildir(layout) => AccountFormat::Maildir { root: place.join("Maildir"), layout },
+            Kind::Cluster => AccountFormat::Sql,
         };
         store.create_account_as(name, &format)
     }
@@ -60,26 +72,36 @@ impl Format {
 
 /// The native format on a simulated disk, with limits so small that every path is met.
 pub fn native() -> Format {
-    on_simulated_disk(false)
+    on_simulated_disk(Kind::Native)
 }
 
 /// mbox files on a simulated disk.
 pub fn mbox() -> Format {
-    on_simulated_disk(true)
+    on_simulated_disk(Kind::Mbox)
 }
 
-fn on_simulated_disk(is_mbox: bool) -> Format {
+/// Maildirs on a simulated disk, named as Maildir++ has it.
+pub fn maildir() -> Format {
+    on_simulated_disk(Kind::Maildir(MaildirLayout::MaildirPlusPlus))
+}
+
+/// Maildirs on a simulated disk, below each other.
+pub fn maildir_fs() -> Format {
+    on_simulated_disk(Kind::Maildir(MaildirLayout::Fs))
+}
+
+fn on_simulated_disk(kind: Kind) -> Format {
     let sim = SimEnv::new(1);
     let mut options = Options::default();
     options.log.tail_bytes_max = 64 << 10;
     options.log.spool_above_bytes = 1000;
     options.message_bytes_max = 100_000;
-    Format { env: sim.env(), sim, options, is_mbox, cluster: None }
+    Format { env: sim.env(), sim, options, kind, cluster: None }
 }
 
 /// Accounts of a cluster; what a node keeps besides is on a simulated disk.
 pub fn on_cluster(cluster: Arc<dyn Cluster>) -> Format {
-    Format { cluster: Some(cluster), ..on_simulated_disk(false) }
+    Format { cluster: Some(cluster), ..on_simulated_disk(Kind::Cluster) }
 }
 
 pub fn name(text: &str) -> AccountName {

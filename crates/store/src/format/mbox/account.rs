@@ -14,10 +14,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::Duration;
 
-use index::{ForeignMessage, Log, State};
-use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result};
+use index::{Finding, ForeignMessage, Log, State};
+use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Env, WatchGuard};
 
 use super::digest::DigestOfServed;
@@ -31,6 +30,7 @@ use crate::edit::Effects;
 use crate::format::AccountFormat;
 use crate::format::files::Files;
 pub(crate) use crate::format::files::{Moment, Patience};
+use crate::format::idle::Calm;
 use crate::listeners::Listeners;
 
 /// The directory of an account in which everything is that belongs to its files and cannot be derived. An account has it if and only if
@@ -167,8 +167,7 @@ pub(super) struct Turn {
     pub(super) is_doubtful: bool,
     /// The inode of the file whose name is durable, however it was made.
     pub(super) named: Option<u64>,
-    /// The modseqs of the mailbox and of what is pending when they were last looked at, and since when they are so.
-    pub(super) calm: Option<([ModSeq; 2], Duration)>,
+    pub(super) calm: Calm,
     /// Digests of messages of the log that had to be looked for in the file.
     pub(super) digests: HashMap<EmailId, u64>,
 }
@@ -181,7 +180,7 @@ impl Default for Turn {
             is_unsettled: false,
             is_doubtful: true,
             named: None,
-            calm: None,
+            calm: Calm::default(),
             digests: HashMap::new(),
         }
     }
@@ -205,7 +204,7 @@ impl MboxAccount {
     ) -> Result<Option<Arc<Self>>> {
         let AccountFormat::Mbox { inbox, root } = format.clone() else { return Ok(None) };
         let dir = log.dir().to_owned();
-        let names = Names::load(&*env.disk, &dir.join(DIR))?;
+        let names = Names::load(&*env.disk, &dir.join(DIR), names::HEADER)?;
         let locker = Locker::new(env.clone(), options.locks.clone());
         let (options, names, seen, boxes) = (options.clone(), Mutex::new(names), Mutex::default(), Mutex::default());
         let reconciling = Mutex::default();
@@ -339,6 +338,16 @@ impl Files for MboxAccount {
         MboxAccount::close(self);
     }
 
+    fn check(&self) -> Result<Vec<Finding>> {
+        MboxAccount::check(self)
+    }
+
+    fn hold(&self, mailbox: MailboxId, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let file_box = self.file_box(mailbox).ok();
+        let _turn = file_box.as_ref().map(|file_box| lock(&file_box.turn));
+        work()
+    }
+
     fn digest(&self, octets: &[u8]) -> u64 {
         let mut digest = DigestOfServed::new();
         digest.push(octets);
@@ -359,11 +368,6 @@ impl Files for MboxAccount {
 }
 
 impl FileBox {
-    /// Keeps everybody else from syncing and writing the file.
-    pub(crate) fn hold(&self) -> impl Drop + '_ {
-        lock(&self.turn)
-    }
-
     /// Where its messages were at the last look.
     pub(super) fn map(&self) -> Option<Arc<Map>> {
         self.map.read().unwrap_or_else(PoisonError::into_inner).clone()

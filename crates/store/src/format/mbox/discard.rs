@@ -8,7 +8,7 @@ use platform::{Disk, OpenMode, parent_of};
 use super::account::DIR;
 use super::identity::Identity;
 use super::map::Map;
-use super::names::Names;
+use super::names::{HEADER, Names};
 use crate::store::remove_tree;
 
 /// Removes the files that belong to mailboxes of the account in `dir` and are as its maps know them, and what the account kept of them. Gives
@@ -16,7 +16,7 @@ use crate::store::remove_tree;
 pub(crate) fn discard(disk: &dyn Disk, dir: &Path, inbox: &Path, root: &Path) -> Result<Vec<PathBuf>> {
     let kept = dir.join(DIR);
     let mut left = Vec::new();
-    for (id, path) in Names::load(disk, &kept)?.iter() {
+    for (id, path) in Names::load(disk, &kept, HEADER)?.iter() {
         let path = if path.as_os_str().is_empty() { inbox.to_owned() } else { root.join(path) };
         let map_path = dir.join("index").join(format!("mbox-{id}"));
         let known = Map::open(disk, &map_path).map(|map| map.facts().identity);

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
 
-use model::{ErrorKind, ModSeq, Result};
+use model::{ErrorKind, Result};
 
 use super::account::{FileBox, MboxAccount, Moment, Patience, lock};
 use super::map::Map;
@@ -82,19 +82,8 @@ impl MboxAccount {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        let state = self.state();
-        let modseq = |mailbox: Option<&Arc<index::Mailbox>>| mailbox.map_or(ModSeq(0), |one| one.highest_modseq());
-        let modseqs = [modseq(state.mailbox(file_box.id)), modseq(MboxAccount::pending_of(&state, file_box.id))];
-        let now = self.env.clock.monotonic();
-        match turn.calm {
-            Some((known, since)) if known == modseqs => {
-                now.saturating_sub(since) >= Duration::from_secs(self.options.idle_seconds)
-            }
-            _ => {
-                turn.calm = Some((modseqs, now));
-                self.options.idle_seconds == 0
-            }
-        }
+        let idle = Duration::from_secs(self.options.idle_seconds);
+        turn.calm.is_calm(&self.state(), file_box.id, self.env.clock.monotonic(), idle)
     }
 
     /// Saves a map that has changed, so that the next opening need not look for what is known.

@@ -2,16 +2,12 @@
 //!
 //! INBOX is the account's inbox file; `a` is the file `a` below the root, `a/b` is `a.sbd/b` (Thunderbird's way, so that every mailbox may have
 //! both messages and children). What a file name cannot have, or what would mean something else, is written as `=XX`.
-//!
-//! The file `names` in the account's directory records which file each mailbox has. It follows the log: a mailbox that the log has under
-//! another name gets its file renamed, one that the log does not have any more loses it. Only then the record is changed, so that whatever was
-//! interrupted is done when the account is opened again.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use model::{Error, HIERARCHY_DELIMITER, MailboxId, MailboxName, Result};
-use platform::Disk;
+use model::{Error, HIERARCHY_DELIMITER, MailboxName, Result};
+
+pub(crate) use crate::format::names::{Names, Since};
 
 /// The ending of the directory beside a mailbox that has its children.
 const CHILDREN: &str = ".sbd";
@@ -19,106 +15,8 @@ const CHILDREN: &str = ".sbd";
 const NOT_MAILBOXES: [&str; 3] = [CHILDREN, ".lock", ".msf"];
 /// Longest level of a name as a file name, octets: with an ending it stays below the 255 of most file systems.
 const LEVEL_BYTES_MAX: usize = 240;
-/// The name of the record, and what it is written under.
-const FILE: &str = "names";
-const TEMPORARY: &str = "names.new";
-/// The first line of the record.
-const HEADER: &str = "mailyard mbox names 1";
-
-/// Where reconciling happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Since {
-    /// The account is being opened: what the log says may be old news.
-    Opening,
-    /// A client has just changed something.
-    Change,
-}
-
-/// The file of each mailbox, relative to the root; the empty path is INBOX's.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Names {
-    paths: BTreeMap<MailboxId, PathBuf>,
-    /// The record on the disk is another one.
-    is_dirty: bool,
-}
-
-impl Names {
-    /// Reads the record in `dir`; none is an empty one.
-    pub(super) fn load(disk: &dyn Disk, dir: &Path) -> Result<Self> {
-        let path = dir.join(FILE);
-        let bytes = match disk.read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Names::default()),
-            Err(error) => return Err(Error::from(error).context(path.display())),
-        };
-        // A record that is damaged takes nothing with it: mailboxes are found under the names that they should have.
-        Ok(Names::parse(&bytes).unwrap_or_default())
-    }
-
-    fn parse(bytes: &[u8]) -> Option<Self> {
-        let (text, check) = std::str::from_utf8(bytes).ok()?.strip_suffix('\n')?.rsplit_once('\n')?;
-        if check != checksum(text) {
-            return None;
-        }
-        let mut lines = text.lines();
-        let mut names = Names::default();
-        (lines.next()? == HEADER).then_some(())?;
-        for line in lines {
-            let (id, path) = line.split_once(' ')?;
-            names.paths.insert(MailboxId(id.parse().ok()?), PathBuf::from(path));
-        }
-        Some(names)
-    }
-
-    /// Replaces the record in `dir`.
-    pub(super) fn save(&mut self, disk: &dyn Disk, dir: &Path) -> Result<()> {
-        if !self.is_dirty {
-            return Ok(());
-        }
-        disk.create_dir_all_durable(dir)?;
-        let mut text = HEADER.to_owned();
-        for (id, path) in &self.paths {
-            // Only such paths are taken in; see `set`.
-            let path = path.to_str().unwrap_or_default();
-            text.push_str(&format!("\n{} {path}", id.0));
-        }
-        let text = format!("{text}\n{}\n", checksum(&text));
-        disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?;
-        self.is_dirty = false;
-        Ok(())
-    }
-
-    /// The file of a mailbox.
-    pub(super) fn path(&self, id: MailboxId) -> Option<&Path> {
-        self.paths.get(&id).map(PathBuf::as_path)
-    }
-
-    /// Whether some mailbox has this file.
-    pub(super) fn has_path(&self, path: &Path) -> bool {
-        self.paths.values().any(|other| other == path)
-    }
-
-    /// All of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (MailboxId, &Path)> {
-        self.paths.iter().map(|(id, path)| (*id, path.as_path()))
-    }
-
-    /// Gives a mailbox its file; `path` as [`path_of`] or [`name_of`] know it.
-    pub(super) fn set(&mut self, id: MailboxId, path: PathBuf) {
-        self.is_dirty = true;
-        self.paths.insert(id, path);
-    }
-
-    /// The mailbox has no file any more.
-    pub(super) fn remove(&mut self, id: MailboxId) {
-        self.is_dirty = true;
-        self.paths.remove(&id);
-    }
-}
-
-fn checksum(text: &str) -> String {
-    format!("crc32c {:08x}", crc32c::crc32c(text.as_bytes()))
-}
+/// The first line of the record of which mailbox has which file.
+pub(crate) const HEADER: &str = "mailyard mbox names 1";
 
 /// The file that a mailbox of this name should have. [`ErrorKind::Limit`]: a level is too long for a file name.
 pub(crate) fn path_of(name: &MailboxName) -> Result<PathBuf> {
@@ -241,22 +139,6 @@ mod tests {
         let long = "x".repeat(LEVEL_BYTES_MAX);
         assert!(path_of(&name(&long)).is_ok());
         assert_eq!(path_of(&name(&format!("{long}x"))).unwrap_err().limit(), Some("file_name_bytes_max"));
-    }
-
-    #[test]
-    fn record() {
-        let sim = platform::sim::SimEnv::new(1);
-        let (disk, dir) = (sim.env().disk, Path::new("/a/mbox"));
-        disk.create_dir_all(dir).unwrap();
-        let mut names = Names::load(&*disk, dir).unwrap();
-        assert_eq!(names, Names::default());
-        names.set(MailboxId(1), PathBuf::new());
-        names.set(MailboxId(7), PathBuf::from("a.sbd/b c"));
-        names.save(&*disk, dir).unwrap();
-        assert_eq!(Names::load(&*disk, dir).unwrap(), names);
-        let file = disk.open(&dir.join(FILE), platform::OpenMode::ReadWrite).unwrap();
-        file.write_at(b"8", HEADER.len() as u64 + 1).unwrap();
-        assert_eq!(Names::load(&*disk, dir).unwrap(), Names::default());
     }
 
     proptest::proptest! {

@@ -61,7 +61,12 @@ impl MboxAccount {
     }
 
     fn save_names(&self) -> Result<()> {
-        lock(&self.names).save(&*self.env.disk, &self.dir.join(DIR))
+        let mut names = lock(&self.names);
+        if names.is_dirty() {
+            names.save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)?;
+            names.set_saved();
+        }
+        Ok(())
     }
 
     /// The file that a mailbox has and the one that it should have; `None`: they are the same.
@@ -96,7 +101,9 @@ impl MboxAccount {
                 self.make_file(&path);
             }
         }
-        names.save(&*self.env.disk, &self.dir.join(DIR))
+        names.save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)?;
+        names.set_saved();
+        Ok(())
     }
 
     /// Makes an empty file, so that others see the mailbox. A mailbox without a file is an empty one, so that it may fail.

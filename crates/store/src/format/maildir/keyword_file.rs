@@ -1,0 +1,68 @@
+//! Giving letters to keywords in `dovecot-keywords`, under the lock that Dovecot takes for it: the file is replaced as a whole while
+//! `dovecot-uidlist.lock` is there.
+
+use std::path::Path;
+use std::time::Duration;
+
+use model::{Keyword, Result};
+use platform::{Env, OpenMode};
+
+use super::keywords::Keywords;
+use super::{KEYWORDS_FILE, LOCK_FILE};
+
+/// A lock that nobody has touched for so long was left behind: Dovecot's own rule.
+const STALE_AFTER: Duration = Duration::from_secs(120);
+
+/// The lock of a mailbox's lists; removed when it is dropped.
+pub(super) struct ListLock<'a> {
+    env: &'a Env,
+    path: std::path::PathBuf,
+}
+
+impl<'a> ListLock<'a> {
+    /// `None`: another program has it.
+    pub(super) fn try_take(env: &'a Env, maildir: &Path) -> Result<Option<Self>> {
+        let path = maildir.join(LOCK_FILE);
+        for _ in 0..2 {
+            match env.disk.open(&path, OpenMode::CreateNew) {
+                Ok(_file) => return Ok(Some(ListLock { env, path })),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error.into()),
+            }
+            let Ok(found) = env.disk.metadata(&path) else { continue };
+            if found.modified.saturating_add(STALE_AFTER) > env.clock.now() {
+                return Ok(None);
+            }
+            let _ = env.disk.remove(&path);
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for ListLock<'_> {
+    fn drop(&mut self) {
+        // One that stays is stale soon.
+        let _ = self.env.disk.remove(&self.path);
+    }
+}
+
+/// Gives letters to keywords, as long as there are any, and says what all letters stand for then. `None`: the file is locked.
+pub(super) fn assign(env: &Env, maildir: &Path, names: &[&Keyword]) -> Result<Option<Keywords>> {
+    let Some(_lock) = ListLock::try_take(env, maildir)? else { return Ok(None) };
+    let path = maildir.join(KEYWORDS_FILE);
+    let mut keywords = match env.disk.read(&path) {
+        Ok(bytes) => Keywords::parse(&bytes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Keywords::default(),
+        Err(error) => return Err(error.into()),
+    };
+    let before = keywords.clone();
+    for name in names {
+        keywords.assign(name);
+    }
+    if keywords != before {
+        let mut temporary = path.clone();
+        temporary.as_mut_os_string().push(".tmp");
+        env.disk.replace_file(&path, &temporary, &keywords.write())?;
+    }
+    Ok(Some(keywords))
+}
