@@ -11,7 +11,7 @@ fn opens_what_is_there() {
     world.deliver("cur/20.b:2,FSab", &message(2));
     world.deliver("cur/3.a,S=19:2,", &message(1));
     world.deliver("new/100.c", &message(3));
-    world.deliver("dovecot-keywords/../cur/../dovecot-keywords", "0 $Junk\n1 work\n");
+    world.put("dovecot-keywords", "0 $Junk\n1 work\n");
     let (store, account) = world.open();
     let inbox = account.mailbox(&name("INBOX")).unwrap();
     assert_eq!(listed(&account, inbox), ["1:1", "2:2 \\Flagged \\Seen $Junk work", "3:3"]);

@@ -42,7 +42,7 @@ fn flags_at_once() {
     assert_eq!(world.files(""), ["cur/1.x:2,QSXa", "cur/2.x:2,QX", "cur/3.x:2,QX"]);
     assert_eq!(listed(&account, inbox), ["1:1 \\Seen work", "2:2", "3:3"]);
     // Somebody gives a letter to another keyword, and uses it.
-    world.deliver("dovecot-keywords", "0 work\n1 $Junk\n");
+    world.put("dovecot-keywords", "0 work\n1 $Junk\n");
     world.rename("cur/3.x:2,QX", "cur/3.x:2,QXb");
     assert_eq!(listed(&account, inbox)[2], "3:3 $Junk");
 }

@@ -66,6 +66,13 @@ impl World {
         self.pass();
     }
 
+    /// Another program replaces a file that is no message.
+    pub fn put(&self, path: &str, text: &str) {
+        let path = Path::new(ROOT).join(path);
+        self.env.disk.replace_file(&path, &path.with_extension("new"), text.as_bytes()).unwrap();
+        self.pass();
+    }
+
     /// Another program renames a file.
     pub fn rename(&self, from: &str, to: &str) {
         let root = Path::new(ROOT);

@@ -6,17 +6,17 @@
 //! - No file is ever removed that was not known to belong to a mailbox that is gone, or that has the only octets of a message that another
 //!   mailbox has as well. A directory with such files stays, and is found as a new mailbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use index::State;
-use model::{Error, MailboxId, MailboxName, Result};
+use model::{EmailId, Error, MailboxId, MailboxName, Result};
 use platform::{Disk, Timestamp, parent_of};
 
 use super::account::{DIR, MaildirAccount, NAMES_HEADER, lock};
 use super::layout::{self, SUBDIRS};
 use super::listing::{self, Subdir};
-use super::map::Map;
+use super::map::{Map, Record};
 use crate::format::MaildirLayout;
 use crate::format::mbox::identity::Identity;
 use crate::format::names::{Names, Since};
@@ -175,7 +175,7 @@ impl MaildirAccount {
         let map = lock(&dir_box.map).clone().or_else(|| Map::load(disk, &self.map_path(id)));
         if let Some(map) = map {
             let records: Vec<_> = map.records().iter().chain(map.doomed()).copied().collect();
-            if records.iter().any(|record| self.is_last_copy(state, id, record.email_id)) {
+            if self.has_last_copies(state, id, &records) {
                 return Ok(false);
             }
             for record in &records {
@@ -244,14 +244,16 @@ impl MaildirAccount {
         }
     }
 
-    /// Whether some mailbox has the message and no file of it.
-    fn is_last_copy(&self, state: &State, id: MailboxId, message: model::EmailId) -> bool {
-        if state.foreign(message).is_none() {
-            return false;
-        }
-        let others = self.open_boxes();
-        let mut others = others.iter().filter(|other| other.id != id);
-        !others.any(|other| other.with_map(|map| !map.of_message(message).is_empty()).unwrap_or(false))
+    /// Whether some mailbox has a message of others of which only these files are known.
+    fn has_last_copies(&self, state: &State, id: MailboxId, records: &[Record]) -> bool {
+        let ids = records.iter().map(|record| record.email_id).filter(|id| state.foreign(*id).is_some());
+        let ids: HashSet<EmailId> = ids.collect();
+        let others: Vec<_> = self.open_boxes().into_iter().filter(|other| other.id != id).collect();
+        let is_there = |id: EmailId| {
+            others.iter().any(|other| other.with_map(|map| !map.of_message(id).is_empty()).unwrap_or(false))
+        };
+        let mut rows = state.mailboxes().flat_map(|mailbox| mailbox.all_rows()).map(|(_, row)| row.email_id);
+        !ids.is_empty() && rows.any(|id| ids.contains(&id) && !is_there(id))
     }
 
     /// Removes directories that have become empty, upwards. No harm when they stay.
