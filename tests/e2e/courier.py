@@ -27,7 +27,8 @@ class Courier:
         libraries = debian.environment(self.root)["LD_LIBRARY_PATH"]
         words = ["env", f"LD_LIBRARY_PATH={libraries}", "IMAP_CAPABILITY=IMAP4rev1 UIDPLUS CHILDREN NAMESPACE",
                  "IMAP_KEYWORDS=1", "AUTHENTICATED=ann", f"HOME={self.folder}", str(self.imapd), "Maildir"]
-        return f"cd {shlex.quote(str(self.folder))} && exec {shlex.join(words)} 2>/dev/null"
+        # It complains first that it cannot watch files for other sessions.
+        return f"cd {shlex.quote(str(self.folder))} && {shlex.join(words)} 2>/dev/null | sed -u '1{{/ALERT/d}}'"
 
     def connect(self):
         return imaplib.IMAP4_stream(self.command())
