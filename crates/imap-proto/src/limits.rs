@@ -30,6 +30,12 @@ pub const HEADER_FIELDS_MAX: usize = 500;
 pub const SECTION_PART_DEPTH_MAX: usize = 100;
 /// Flags in one flag list.
 pub const FLAGS_MAX: usize = 200;
+/// Groups of events in one NOTIFY.
+pub const EVENT_GROUPS_MAX: usize = 100;
+/// Events in one of them.
+pub const EVENTS_MAX: usize = 50;
+/// Resources in one SETQUOTA.
+pub const QUOTA_RESOURCES_MAX: usize = 20;
 /// Patterns in one LIST.
 pub const LIST_PATTERNS_MAX: usize = 100;
 /// Capabilities in one ENABLE.

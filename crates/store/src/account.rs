@@ -13,10 +13,10 @@ use model::{
 use platform::Env;
 
 use crate::edit::{Edit, Effects, Pending};
-use crate::format::mbox::account::{MboxAccount, Moment, Patience};
-use crate::format::mbox::foreign::ForeignSlot;
+use crate::format::files::{self, Files, ForeignSlot, Moment, Patience};
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
+use crate::quota::{QuotaLimits, Watch};
 use crate::recent::RecentFloors;
 use crate::search::SearchIndex;
 use crate::writes::Writes;
@@ -35,13 +35,19 @@ pub(crate) struct Inner {
     listeners: Arc<Listeners>,
     recent: RecentFloors,
     message_bytes_max: u64,
-    mbox: Option<Arc<MboxAccount>>,
+    quota: QuotaLimits,
+    files: Option<Arc<dyn Files>>,
     search: SearchIndex,
 }
 
 impl Inner {
     pub(crate) fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// The limits of accounts that have none of their own.
+    pub(crate) fn quota_defaults(&self) -> QuotaLimits {
+        self.quota
     }
 
     /// What text search is answered from.
@@ -59,9 +65,9 @@ impl Inner {
         self.log.state()
     }
 
-    /// The files of the account, if its messages lie in mbox files.
-    pub(crate) fn mbox(&self) -> Option<&Arc<MboxAccount>> {
-        self.mbox.as_ref()
+    /// The files of the account, if its messages lie in such that others use as well.
+    pub(crate) fn files(&self) -> Option<&Arc<dyn Files>> {
+        self.files.as_ref()
     }
 
     /// Entries of `mailbox` from here on are \Recent to whoever asks next; from now on they are not. Returns the old floor.
@@ -96,6 +102,8 @@ pub struct Status {
     pub unseen: u32,
     /// Entries with `\Deleted`.
     pub deleted: u32,
+    /// Octets of these (RFC 9208 §4.1.4).
+    pub deleted_size: u64,
     /// Octets of all entries.
     pub size: u64,
     /// The UID that the next entry gets at least; `None` when they are used up.
@@ -205,18 +213,22 @@ impl Account {
             to_call.call();
         })));
         let format = AccountFormat::parse(log.state().annotation(account_format::KEY))?;
-        let mbox = MboxAccount::open(env.clone(), Arc::clone(&log), Arc::clone(&listeners), &format, &options.mbox)?;
-        if let (Some(foreign), Some(mbox)) = (foreign, &mbox) {
-            foreign.set(mbox);
+        let files = files::open(&env, &log, &listeners, &format, options)?;
+        if let (Some(foreign), Some(files)) = (foreign, &files) {
+            foreign.set(files);
         }
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
         let search = SearchIndex::new(&env, &log);
-        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, mbox, search };
+        let quota = options.quota;
+        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, search };
         Ok(Account { inner: Arc::new(inner) })
     }
 
     /// Where its messages lie.
     pub fn format(&self) -> Result<AccountFormat> {
+        if self.inner.log.is_shared() {
+            return Ok(AccountFormat::Sql);
+        }
         AccountFormat::parse(self.inner.state().annotation(account_format::KEY))
     }
 
@@ -226,12 +238,16 @@ impl Account {
     }
 
     /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
-    /// then wait for one sync without a thread for each. When `change` fails, nothing was done.
+    /// then wait for one sync without a thread for each. When `change` fails, or adds more than the account may hold
+    /// ([`ErrorKind::OverQuota`]), nothing was done.
     pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
-        let files = self.inner.mbox();
+        let files = self.inner.files();
         let ((value, effects), ticket) = self.inner.log.transact(|transaction| {
-            let mut edit = Edit { transaction, has_files: files.is_some(), effects: Effects::default() };
-            Ok((change(&mut edit)?, edit.effects))
+            let mut edit = Edit { transaction, files: files.map(|files| &**files), effects: Effects::default() };
+            let watch = Watch::begin(edit.transaction, self.inner.quota_defaults());
+            let value = change(&mut edit)?;
+            watch.end(edit.transaction)?;
+            Ok((value, edit.effects))
         })?;
         Ok(Pending::new(value, ticket, files.map(|files| (Arc::clone(files), effects))))
     }
@@ -246,8 +262,8 @@ impl Account {
         self.inner.log.commit(change)
     }
 
-    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one. Costs one question to the file system when
-    /// there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
+    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one, or other nodes to an account that they
+    /// share. Costs one question to the file system, or to the database, when there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
     pub fn refresh(&self, id: MailboxId) -> Result<()> {
         self.refresh_with(id, Patience::Wait)
     }
@@ -262,27 +278,21 @@ impl Account {
     }
 
     fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
-        let Some(files) = self.inner.mbox() else { return Ok(()) };
-        match files.file_box(id) {
-            Ok(file_box) => files.refresh(&file_box, patience),
-            // Deleted meanwhile, or not known: others say so.
-            Err(_no_file) => Ok(()),
+        match self.inner.files() {
+            Some(files) => files.refresh(id, patience),
+            None => self.inner.log.catch_up(),
         }
     }
 
     /// Makes the mailbox's file show what the log says, as far as the settings want that at such a moment; nothing for a mailbox without a
     /// file. [`ErrorKind::InUse`]: another program has locked it; it is tried again when the mailbox is idle.
     pub fn write_back(&self, id: MailboxId, moment: Moment) -> Result<()> {
-        let Some(files) = self.inner.mbox() else { return Ok(()) };
-        match files.file_box(id) {
-            Ok(file_box) => files.write_back(&file_box, moment),
-            Err(_no_file) => Ok(()),
-        }
+        self.inner.files().map_or(Ok(()), |files| files.write_back(id, moment))
     }
 
     /// Ends all work on the account; for the store, when nobody uses it any more.
     pub(crate) fn close(&self) -> Result<()> {
-        if let Some(files) = self.inner.mbox() {
+        if let Some(files) = self.inner.files() {
             files.close();
         }
         self.inner.log.close()
@@ -298,6 +308,7 @@ impl Account {
             messages: mailbox.exists(),
             unseen: mailbox.unseen(),
             deleted: mailbox.deleted(),
+            deleted_size: mailbox.deleted_octets(),
             size: mailbox.octets(),
             uid_next: mailbox.uidnext(),
             uid_validity: mailbox.uidvalidity(),

@@ -9,13 +9,13 @@ use index::{NewEntry, Ticket, Transaction, Wake};
 use model::{DateTime, Error, ErrorKind, FlagChange, Flags, MailboxId, MailboxName, ModSeq, Result, Uid, UidSet};
 
 use crate::account::{Account, Appended, Copied, Expunged, FlagNames, NewMessage, StoreFlags, StoreMode, Stored};
-use crate::format::mbox::account::MboxAccount;
+use crate::format::files::Files;
 
 /// A change in the making; see [`Account::begin`].
 pub struct Edit<'a> {
     pub(crate) transaction: &'a mut Transaction,
     /// The account's messages lie in files that others read, too.
-    pub(crate) has_files: bool,
+    pub(crate) files: Option<&'a dyn Files>,
     pub(crate) effects: Effects,
 }
 
@@ -24,6 +24,8 @@ pub struct Edit<'a> {
 pub(crate) struct Effects {
     /// Messages came into these mailboxes.
     pub(crate) filled: Vec<MailboxId>,
+    /// Entries of these mailboxes have other flags, or were expunged.
+    pub(crate) changed: Vec<MailboxId>,
     /// Mailboxes were made, renamed or deleted.
     pub(crate) names: bool,
 }
@@ -36,11 +38,11 @@ pub struct Pending<T> {
     value: Option<T>,
     ticket: Ticket,
     /// Files that are to follow.
-    files: Option<(Arc<MboxAccount>, Effects)>,
+    files: Option<(Arc<dyn Files>, Effects)>,
 }
 
 impl<T> Pending<T> {
-    pub(crate) fn new(value: T, ticket: Ticket, files: Option<(Arc<MboxAccount>, Effects)>) -> Self {
+    pub(crate) fn new(value: T, ticket: Ticket, files: Option<(Arc<dyn Files>, Effects)>) -> Self {
         Pending { value: Some(value), ticket, files }
     }
 
@@ -116,6 +118,7 @@ impl Edit<'_> {
 
     /// Changes flags of the entries that are still there.
     pub fn store_flags(&mut self, mailbox: MailboxId, uids: &UidSet, request: &StoreFlags) -> Result<Stored> {
+        self.effects.changed.push(mailbox);
         let transaction = &mut *self.transaction;
         let is_any_there = transaction.mailbox(mailbox)?.rows_of(uids).next().is_some();
         let change = match request.mode {
@@ -143,12 +146,13 @@ impl Edit<'_> {
     /// Expunges entries that exist, and says which those were. What is in a file stays known, in a mailbox that nobody sees, until
     /// its octets have left the file.
     pub(crate) fn take_out(&mut self, from: MailboxId, uids: &UidSet) -> Result<UidSet> {
-        if !self.has_files {
+        if self.files.is_none() {
             return self.transaction.expunge(from, uids);
         }
         if self.transaction.mailbox(from)?.existing(uids).is_empty() {
             return Ok(UidSet::new());
         }
+        self.effects.changed.push(from);
         let name = MailboxName::hidden(from);
         let hidden = self.transaction.state().mailbox_named(&name).map(|mailbox| mailbox.id());
         let hidden = match hidden {

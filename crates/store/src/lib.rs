@@ -7,9 +7,12 @@
 //! Calls block for as long as a disk does. None of them keeps a lock while the caller is busy with something else.
 
 mod account;
+mod aside;
 pub mod backup;
 mod changes;
 mod check;
+mod cluster;
+mod deliveries;
 mod derived;
 mod edit;
 pub mod export;
@@ -19,10 +22,12 @@ mod listeners;
 mod mailboxes;
 mod message;
 pub mod order;
+mod quota;
 mod reader;
 mod recent;
 mod restore;
 pub mod search;
+mod snapshot;
 mod stats;
 mod store;
 mod view;
@@ -31,16 +36,22 @@ mod writes;
 pub use account::{
     Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
 };
+pub use aside::Aside;
 pub use changes::Changes;
 pub use check::CheckReport;
+pub use cluster::Cluster;
+pub use deliveries::{DELIVERIES_MAX, DeliveryId};
 pub use edit::{Edit, Pending};
 pub use format::AccountFormat;
-pub use format::mbox::account::{MboxOptions, Moment, WriteBack};
+pub use format::files::Moment;
+pub use format::mbox::account::{MboxOptions, WriteBack};
 pub use index::{Finding, HandOver, Job};
 pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};
+pub use quota::{OwnLimit, OwnLimits, Quota, QuotaLimits, STORAGE_UNIT_BYTES};
 pub use reader::Reader;
 pub use restore::Restored;
+pub use snapshot::{Naming, News, Snapshot};
 pub use stats::Stats;
 pub use store::{Options, Store};
 pub use view::{Entry, EntryFlags, Rows, View};

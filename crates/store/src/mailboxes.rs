@@ -7,14 +7,15 @@ use model::{Error, ErrorKind, MailboxId, MailboxName, Result, SpecialUse, UidSet
 
 use crate::account::{Account, MailboxInfo, no_mailbox};
 use crate::edit::Edit;
-use crate::format::mbox;
 
 impl Account {
     /// Every mailbox, every subscribed name and every name above a mailbox, sorted by name, as of one moment.
     pub fn mailboxes(&self) -> Vec<MailboxInfo> {
-        if let Some(files) = self.inner.mbox() {
+        if let Some(files) = self.inner.files() {
             files.discover();
         }
+        // When the database cannot be asked, what was known last is better than nothing.
+        let _ = self.inner.log().catch_up();
         let state = self.inner.state();
         let mut infos: BTreeMap<MailboxName, MailboxInfo> = BTreeMap::new();
         for mailbox in state.mailboxes() {
@@ -40,8 +41,9 @@ impl Account {
 
     /// The mailbox of this name; [`ErrorKind::NotFound`].
     pub fn mailbox(&self, name: &MailboxName) -> Result<MailboxId> {
+        self.inner.log().catch_up()?;
         let find = || self.inner.state().mailbox_named(name).map(|mailbox| mailbox.id());
-        if let (None, Some(files)) = (find(), self.inner.mbox()) {
+        if let (None, Some(files)) = (find(), self.inner.files()) {
             // Others may just have made it.
             files.discover();
         }
@@ -118,7 +120,7 @@ impl Edit<'_> {
 
     /// A mailbox whose messages lie in a file has a name that a file can have.
     fn check_name(&self, name: &MailboxName) -> Result<()> {
-        if self.has_files { mbox::account::check_name(name) } else { Ok(()) }
+        self.files.map_or(Ok(()), |files| files.check_name(name))
     }
 
     /// Subscribes or unsubscribes a name, which need not exist (RFC 9051 §6.3.7). Idempotent.

@@ -6,6 +6,7 @@
 //! ```text
 //! ROOT/lock               held while a process has the store open
 //! ROOT/accounts/NAME/     one account's log and index; NAME is the account's name, which begins with a letter or a digit
+//! ROOT/cache/NAME/        what this node keeps of an account that lives in a database; may be removed while the store is closed
 //! ROOT/accounts/.new-X/   an account in the making, ROOT/accounts/.deleted-X/ one in removal, ROOT/accounts/.restore-X/ a snapshot
 //!                         that is looked into; cleared away when the store is opened
 //! ```
@@ -16,15 +17,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use index::{Budget, HandOver, Log};
+use index::{Budget, HandOver, Journal, Log};
 use model::{AccountName, Error, ErrorKind, MailboxName, Result};
 use platform::{Disk, Env, LockGuard, parent_of};
 
 use crate::Account;
+use crate::cluster::Cluster;
 use crate::derived::MimeDerive;
+use crate::format::files::ForeignSlot;
 use crate::format::mbox::account::MboxOptions;
-use crate::format::mbox::foreign::ForeignSlot;
 use crate::format::{AccountFormat, account_format, mbox};
+use crate::quota::QuotaLimits;
 use crate::writes::{WriteCounts, Writes};
 
 /// How a store behaves; every number has its unit in its name.
@@ -38,6 +41,8 @@ pub struct Options {
     pub account_idle_seconds: u64,
     /// Bytes that one call of [`Store::maintain`] reads and writes, about. 4 MiB.
     pub maintain_step_bytes: u64,
+    /// What an account may hold that has no limits of its own. No limit.
+    pub quota: QuotaLimits,
     /// How accounts in mbox files behave.
     pub mbox: MboxOptions,
 }
@@ -49,6 +54,7 @@ impl Default for Options {
             log: index::Options::default(),
             account_idle_seconds: 300,
             maintain_step_bytes: 4 << 20,
+            quota: QuotaLimits::default(),
             mbox: MboxOptions::default(),
         }
     }
@@ -58,6 +64,8 @@ impl Default for Options {
 pub struct Store {
     env: Env,
     accounts_dir: PathBuf,
+    cache_dir: PathBuf,
+    cluster: Option<Arc<dyn Cluster>>,
     options: Options,
     slots: Mutex<BTreeMap<AccountName, Arc<Slot>>>,
     /// The account that was served last by [`Store::maintain`]. Held while it works, and while an account is made or removed.
@@ -95,6 +103,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Store {
     /// Opens the store at `root`, which is made when it is not there. [`ErrorKind::InUse`] when another process holds it.
     pub fn open(env: Env, root: PathBuf, options: Options) -> Result<Arc<Store>> {
+        Self::open_with(env, root, options, None)
+    }
+
+    /// Like [`Store::open`], as a node of a `cluster` whose accounts it serves besides its own.
+    pub fn open_with(
+        env: Env,
+        root: PathBuf,
+        options: Options,
+        cluster: Option<Arc<dyn Cluster>>,
+    ) -> Result<Arc<Store>> {
         let accounts_dir = root.join("accounts");
         env.disk.create_dir_all_durable(&accounts_dir)?;
         let guard = env
@@ -108,7 +126,19 @@ impl Store {
             }
         }
         let (slots, turn, writes, hand_over) = Default::default();
-        Ok(Arc::new(Store { env, accounts_dir, options, slots, turn, writes, hand_over, _lock: guard }))
+        let cache_dir = root.join("cache");
+        Ok(Arc::new(Store {
+            env,
+            accounts_dir,
+            cache_dir,
+            cluster,
+            options,
+            slots,
+            turn,
+            writes,
+            hand_over,
+            _lock: guard,
+        }))
     }
 
     /// The options it was opened with.
@@ -141,8 +171,10 @@ impl Store {
     pub fn create_account_as(&self, name: &AccountName, format: &AccountFormat) -> Result<()> {
         let _alone = lock(&self.turn);
         let dir = self.dir_of(name);
-        if self.env.disk.exists(&dir)? {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already")));
+        self.check_free(name)?;
+        if *format == AccountFormat::Sql {
+            let no_database = || Error::new(ErrorKind::Invalid, "no database is configured for accounts");
+            return self.cluster.as_ref().ok_or_else(no_database)?.create(name);
         }
         let making = self.temporary("new");
         let line = format.to_line()?;
@@ -172,9 +204,7 @@ impl Store {
     pub(crate) fn adopt_directory(&self, made: &Path, name: &AccountName) -> Result<()> {
         let _alone = lock(&self.turn);
         let dir = self.dir_of(name);
-        if self.env.disk.exists(&dir)? {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already")));
-        }
+        self.check_free(name)?;
         self.env.disk.rename(made, &dir)?;
         self.env.disk.sync_dir(&self.accounts_dir)?;
         Ok(())
@@ -183,6 +213,10 @@ impl Store {
     /// Removes an account and everything in it; not its mbox files. [`ErrorKind::InUse`] while someone holds it open.
     pub fn delete_account(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| {
+            if let Some(cluster) = self.cluster.as_ref().filter(|_| !dir.starts_with(&self.accounts_dir)) {
+                cluster.delete(name)?;
+                return if self.env.disk.exists(dir)? { remove_tree(&*self.env.disk, dir) } else { Ok(()) };
+            }
             let doomed = self.temporary("deleted");
             self.env.disk.rename(dir, &doomed)?;
             self.env.disk.sync_dir(&self.accounts_dir)?;
@@ -197,7 +231,11 @@ impl Store {
         // What is no account name is none of ours.
         let mut accounts: Vec<AccountName> =
             names.filter_map(|name| AccountName::new(name).ok().filter(|account| account.as_str() == name)).collect();
+        if let Some(cluster) = &self.cluster {
+            accounts.extend(cluster.accounts()?);
+        }
         accounts.sort();
+        accounts.dedup();
         Ok(accounts)
     }
 
@@ -235,7 +273,13 @@ impl Store {
     }
 
     fn open_account(&self, name: &AccountName) -> Result<Account> {
-        let (log, foreign) = self.open_log(&self.dir_of(name))?;
+        let (log, foreign) = match self.journal_of(name)? {
+            None => self.open_log(&self.dir_of(name))?,
+            Some(journal) => {
+                let (dir, options) = (self.cache_dir.join(name.as_str()), self.options.log.clone());
+                (Log::open_on(&self.env, &dir, options, Some(Arc::new(MimeDerive)), journal)?, None)
+            }
+        };
         if let Some(hand_over) = self.hand_over.get() {
             log.hand_over_to(Arc::clone(hand_over));
         }
@@ -266,7 +310,7 @@ impl Store {
                     false => inner.search().maintain(inner, bytes),
                 }
             });
-            let files = account.inner.mbox().map_or(Ok(()), |files| files.maintain());
+            let files = account.inner.files().map_or(Ok(()), |files| files.maintain());
             drop(account);
             self.close_when_idle(&name, &slot, result.is_err());
             let is_more = result
@@ -291,12 +335,36 @@ impl Store {
         if let Some(open) = open.take() {
             open.account.close()?;
         }
-        let result = work(&self.dir_of(name));
+        let dir = match self.journal_of(name)? {
+            None => self.dir_of(name),
+            Some(_journal) => self.cache_dir.join(name.as_str()),
+        };
+        let result = work(&dir);
         lock(&self.slots).remove(name);
         result
     }
 
-    /// Where an account lies.
+    /// What stands behind an account of the cluster; `None` for this store's own.
+    fn journal_of(&self, name: &AccountName) -> Result<Option<Arc<dyn Journal>>> {
+        match &self.cluster {
+            Some(cluster) if !self.env.disk.exists(&self.dir_of(name))? => cluster.find(name),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether there is an account of that name, here or in the cluster.
+    fn is_there(&self, name: &AccountName) -> Result<bool> {
+        Ok(self.env.disk.exists(&self.dir_of(name))? || self.journal_of(name)?.is_some())
+    }
+
+    fn check_free(&self, name: &AccountName) -> Result<()> {
+        match self.is_there(name)? {
+            true => Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Where an account of this store lies.
     pub(crate) fn dir_of(&self, name: &AccountName) -> PathBuf {
         self.accounts_dir.join(name.as_str())
     }
@@ -326,7 +394,7 @@ impl Store {
         if let Some(slot) = lock(&self.slots).get(name) {
             return Ok(Arc::clone(slot));
         }
-        if !self.env.disk.exists(&self.dir_of(name))? {
+        if !self.is_there(name)? {
             return Err(Error::new(ErrorKind::NotFound, format!("there is no account {name}")));
         }
         Ok(Arc::clone(lock(&self.slots).entry(name.clone()).or_default()))

@@ -7,7 +7,9 @@ mod append;
 mod esearch;
 mod fetch;
 mod list;
+mod notify;
 mod parse;
+mod quota;
 mod search;
 mod select;
 mod sort;
@@ -30,7 +32,9 @@ pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};
 pub use esearch::{MultiSearch, SearchSource};
 pub use fetch::{Fetch, FetchAtt, FetchModifiers, Partial, Section, SectionPart, SectionText};
 pub use list::{List, ListReturn, ListSelect, StatusAtt};
+pub use notify::{EventGroup, MailboxFilter, Notify, NotifyEvent};
 pub use parse::{CommandError, CommandErrorKind, command};
+pub use quota::SetQuota;
 pub use search::{EntryType, Search, SearchKey, SearchModSeqEntry, SearchReturn};
 pub use select::{QResync, Select, SeqMatchData};
 pub use sort::{Sort, SortCriterion, SortKey, Thread, ThreadAlgorithm};
@@ -154,6 +158,14 @@ pub enum CommandBody {
         /// What is asked for, without duplicates.
         items: Vec<StatusAtt>,
     },
+    /// GETQUOTA (RFC 9208 §4.1.1): the quota root.
+    GetQuota(Vec<u8>),
+    /// GETQUOTAROOT (RFC 9208 §4.1.2)
+    GetQuotaRoot(MailboxArg),
+    /// SETQUOTA (RFC 9208 §4.1.3)
+    SetQuota(SetQuota),
+    /// NOTIFY (RFC 5465 §3.1)
+    Notify(Notify),
     /// IDLE (RFC 9051 §6.3.13): what ends it comes as a line.
     Idle,
     /// CHECK (RFC 3501 §6.4.1)

@@ -5,7 +5,7 @@ use model::{ModSeq, SpecialUse};
 use super::append::AppendKind;
 use super::{
     Command, CommandBody, EnableCapability, IdParams, Secret, Store, StoreMode, Tag, UseAttribute, esearch, fetch,
-    list, search, select, sort,
+    list, notify, quota, search, select, sort,
 };
 use crate::chars::{is_atom_char, is_base64_char, is_tag_char};
 use crate::error::{Parse, SyntaxError};
@@ -176,6 +176,10 @@ fn any_command(name: &str, scan: &mut Scan) -> Parse<Option<CommandBody>> {
             scan.sp()?;
             CommandBody::Status { mailbox, items: list::status_atts(scan)? }
         }
+        "GETQUOTA" => quota::get_quota(scan)?,
+        "GETQUOTAROOT" => quota::get_quota_root(scan)?,
+        "SETQUOTA" => quota::set_quota(scan)?,
+        "NOTIFY" => notify::notify(scan)?,
         "IDLE" => CommandBody::Idle,
         "CHECK" => CommandBody::Check,
         "CLOSE" => CommandBody::Close,

@@ -202,6 +202,13 @@ impl CommandBody {
                 writer.raw(" ");
                 writer.list(items, |writer, item| writer.raw(item.as_str()));
             }
+            CommandBody::GetQuota(root) => {
+                writer.raw("GETQUOTA ");
+                writer.astring(root);
+            }
+            CommandBody::GetQuotaRoot(mailbox) => writer.mailboxes("GETQUOTAROOT", &[mailbox]),
+            CommandBody::SetQuota(set) => set.write(writer),
+            CommandBody::Notify(notify) => notify.write(writer),
             CommandBody::Idle => writer.raw("IDLE"),
             CommandBody::Check => writer.raw("CHECK"),
             CommandBody::Close => writer.raw("CLOSE"),

@@ -8,6 +8,7 @@ pub mod backup;
 mod care;
 mod new_mail;
 mod progress;
+mod quota;
 mod request;
 mod search;
 mod transfer;
@@ -22,7 +23,7 @@ use crate::users::Directory;
 
 pub use new_mail::NewMailDefaults;
 pub use progress::{Notice, Progress};
-pub use request::{AccountForm, Format, NewMail, Password, Request};
+pub use request::{AccountForm, Format, NewMail, Password, QuotaLimit, Request};
 
 /// What a command works on.
 pub struct Context {
@@ -47,6 +48,7 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
         Request::UserPasswd { user, password } => accounts::set_password(context, &user, password),
         Request::UserRemove { user, delete_mail } => accounts::remove(context, &user, delete_mail),
         Request::UserList => accounts::list(context),
+        Request::UserQuota { user, storage, messages } => quota::quota(context, &user, storage, messages),
         Request::Import { user, mailbox, paths } => {
             transfer::bring_in_all(context, &user, mailbox.as_deref(), &paths, progress)
         }

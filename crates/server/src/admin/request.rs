@@ -38,6 +38,15 @@ pub enum Request {
     },
     /// Lists the users.
     UserList,
+    /// Shows what a user's account holds and may hold, and gives it limits of its own.
+    UserQuota {
+        /// Its name.
+        user: String,
+        /// Of its octets.
+        storage: Option<QuotaLimit>,
+        /// Of its messages.
+        messages: Option<QuotaLimit>,
+    },
     /// Brings mail in.
     Import {
         /// Whose account.
@@ -143,6 +152,18 @@ pub struct NewMail {
     pub inbox: Option<PathBuf>,
     /// The directory of the other mailboxes' mbox files.
     pub mail_root: Option<PathBuf>,
+}
+
+/// A limit of an account's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuotaLimit {
+    /// What the configuration says.
+    Default,
+    /// None.
+    None,
+    /// So many messages, or octets.
+    Limit(u64),
 }
 
 /// In what the messages of an account live.

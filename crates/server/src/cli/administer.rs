@@ -99,6 +99,7 @@ fn request(command: Admin) -> Result<Request> {
         }
         Admin::User(User::Remove { name, delete_mail }) => Request::UserRemove { user: name, delete_mail },
         Admin::User(User::List) => Request::UserList,
+        Admin::User(User::Quota { name, storage, messages }) => Request::UserQuota { user: name, storage, messages },
         Admin::Import { user, mailbox, paths, remote } => match &remote.from {
             Some(url) => pull_request(user, mailbox, url, &remote)?,
             None => {

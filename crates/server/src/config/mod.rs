@@ -12,7 +12,8 @@ mod write;
 
 pub use delivery::Aliases;
 pub use keys::{
-    Config, DeliverySection, FormatSection, LogFormat, LogSection, MailFormat, MboxSection, PlainTextLogin, TlsSection,
+    Config, DeliverySection, FormatSection, LogFormat, LogSection, MailFormat, MboxSection, OverQuota, PlainTextLogin,
+    TlsSection,
 };
 pub use parse::load;
 pub use write::{reference, sample};

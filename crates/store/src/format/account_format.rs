@@ -23,13 +23,16 @@ pub enum AccountFormat {
         /// The directory of the others, an absolute path: `a` is the file `a` in it, `a/b` is `a.sbd/b`.
         root: PathBuf,
     },
+    /// In a database that several nodes share (see [`crate::Cluster`]).
+    Sql,
 }
 
 impl AccountFormat {
     /// What the log keeps; `None` for the native format. [`ErrorKind::Invalid`]: a path that is not absolute, or not UTF-8.
     pub(crate) fn to_line(&self) -> Result<Option<String>> {
         match self {
-            AccountFormat::Native => Ok(None),
+            // What lies in a database has no log that could say so.
+            AccountFormat::Native | AccountFormat::Sql => Ok(None),
             AccountFormat::Mbox { inbox, root } => {
                 Ok(Some(format!("mbox inbox={} root={}", escape(inbox)?, escape(root)?)))
             }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 
 use index::{Foreign, ForeignMessage};
 use model::{EmailId, Error, ErrorKind, Result};
@@ -20,27 +20,9 @@ use super::serve::{FileReader, Outcome};
 /// How often a message is looked for anew in a file that changes.
 const CHANGES_MAX: usize = 8;
 
-/// What an account's log is given before it is known that the account has files.
-#[derive(Debug, Default)]
-pub(crate) struct ForeignSlot {
-    account: OnceLock<Weak<MboxAccount>>,
-}
-
-impl ForeignSlot {
-    /// From now on these are the files.
-    pub(crate) fn set(&self, account: &Arc<MboxAccount>) {
-        let _ = self.account.set(Arc::downgrade(account));
-    }
-
-    fn account(&self) -> Result<Arc<MboxAccount>> {
-        let account = self.account.get().and_then(Weak::upgrade);
-        account.ok_or_else(|| Error::new(ErrorKind::Expunged, "the account's files are closed"))
-    }
-}
-
-impl Foreign for ForeignSlot {
+impl Foreign for MboxAccount {
     fn header(&self, id: EmailId, message: &ForeignMessage, out: &mut Vec<u8>) -> Result<()> {
-        self.account()?.read(id, &mut |reader, place| reader.header(place, message, out))
+        self.read(id, &mut |reader, place| reader.header(place, message, out))
     }
 
     fn range(
@@ -51,7 +33,7 @@ impl Foreign for ForeignSlot {
         sink: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut was_given = false;
-        self.account()?.read(id, &mut |reader, place| {
+        self.read(id, &mut |reader, place| {
             let mut given = false;
             let outcome = reader.range(place, message, range.clone(), &mut |piece| {
                 given = true;
@@ -77,7 +59,7 @@ pub(super) type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + '
 impl MboxAccount {
     /// Lets `read` read the message wherever it is, again after each change of the file.
     pub(super) fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
-        let mut is_wrong = false;
+        let (mut is_wrong, mut is_looked_for) = (false, false);
         for _ in 0..CHANGES_MAX {
             match self.read_once(id, read)? {
                 Looked::Done => return Ok(()),
@@ -87,25 +69,32 @@ impl MboxAccount {
                     is_wrong = true;
                     self.refresh(&file_box, Patience::Wait)?;
                 }
-                Looked::Nowhere => break,
-            }
-        }
-        // Perhaps in a file that was not looked at since the account was opened, or that has changed.
-        let state = self.state();
-        for mailbox in state.all_mailboxes() {
-            if mailbox.all_rows().any(|(_, row)| row.email_id == id) {
-                let of = MboxAccount::file_of(mailbox);
-                if let Ok(file_box) = self.file_box(of) {
-                    self.refresh(&file_box, Patience::Wait)?;
+                Looked::Nowhere if is_looked_for => {
+                    return Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file")));
+                }
+                Looked::Nowhere => {
+                    is_looked_for = true;
+                    self.look_for(id)?;
                 }
             }
         }
-        match self.read_once(id, read)? {
-            Looked::Done => Ok(()),
-            Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again")),
-            Looked::Wrong(_, error) => Err(error),
-            Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
+        Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again"))
+    }
+
+    /// Looks at the files that may have a message, one that was not looked at since the account was opened, or that has changed.
+    fn look_for(&self, id: EmailId) -> Result<()> {
+        let state = self.state();
+        for mailbox in state.all_mailboxes() {
+            if mailbox.all_rows().any(|(_, row)| row.email_id == id)
+                && let Ok(file_box) = self.file_box(MboxAccount::file_of(mailbox))
+            {
+                self.refresh(&file_box, Patience::Wait)?;
+            }
         }
+        for file_box in self.kept_boxes(&state) {
+            self.refresh(&file_box, Patience::Wait)?;
+        }
+        Ok(())
     }
 
     /// See [`MboxAccount::read`]; for who has a turn, and cannot wait for another one.
@@ -126,7 +115,10 @@ impl MboxAccount {
         for file_box in self.open_boxes() {
             let Some(map) = file_box.map() else { continue };
             let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { continue };
-            let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
+            let _still = match file_box.moving.try_read() {
+                Ok(still) => still,
+                Err(_) => self.options.aside.run(|| file_box.moving.read().unwrap_or_else(PoisonError::into_inner)),
+            };
             let outcome = match self.reader(&file_box, &map)? {
                 Some(reader) => match read(&reader, &place) {
                     Err(error) if error.kind() == ErrorKind::Corrupt => {

@@ -39,6 +39,8 @@ pub(crate) enum Since {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     paths: BTreeMap<MailboxId, PathBuf>,
+    /// The record on the disk is another one.
+    is_dirty: bool,
 }
 
 impl Names {
@@ -70,7 +72,11 @@ impl Names {
     }
 
     /// Replaces the record in `dir`.
-    pub(super) fn save(&self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+    pub(super) fn save(&mut self, disk: &dyn Disk, dir: &Path) -> Result<()> {
+        if !self.is_dirty {
+            return Ok(());
+        }
+        disk.create_dir_all_durable(dir)?;
         let mut text = HEADER.to_owned();
         for (id, path) in &self.paths {
             // Only such paths are taken in; see `set`.
@@ -78,7 +84,9 @@ impl Names {
             text.push_str(&format!("\n{} {path}", id.0));
         }
         let text = format!("{text}\n{}\n", checksum(&text));
-        Ok(disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?)
+        disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?;
+        self.is_dirty = false;
+        Ok(())
     }
 
     /// The file of a mailbox.
@@ -98,11 +106,13 @@ impl Names {
 
     /// Gives a mailbox its file; `path` as [`path_of`] or [`name_of`] know it.
     pub(super) fn set(&mut self, id: MailboxId, path: PathBuf) {
+        self.is_dirty = true;
         self.paths.insert(id, path);
     }
 
     /// The mailbox has no file any more.
     pub(super) fn remove(&mut self, id: MailboxId) {
+        self.is_dirty = true;
         self.paths.remove(&id);
     }
 }
