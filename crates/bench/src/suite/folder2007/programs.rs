@@ -9,7 +9,7 @@ use crate::run::Run;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What Python runs: the arguments are the file and the Maildir.
 const PYTHON: &str = "\
@@ -53,8 +53,12 @@ pub fn measure(run: &mut Run, round: usize) -> Result<()> {
         match converted {
             Ok(began) => {
                 let took = began.elapsed();
-                let verdict = judge(&maildir, run.corpus.messages as u64)?;
-                run.recorder.note(NAME, program.name, format!("conversion: {}, into files that nobody serves", program.name))?;
+                let verdict = judge(&maildir, run.corpus.messages)?;
+                run.recorder.note(
+                    NAME,
+                    program.name,
+                    format!("conversion: {}, into files that nobody serves", program.name),
+                )?;
                 match verdict {
                     Verdict::Right => run.recorder.time(key, round, took)?,
                     wrong => run.recorder.missing(key, round, wrong)?,
