@@ -34,13 +34,31 @@ pub enum Form {
     Native,
     /// In mbox files.
     Mbox,
+    /// In a Maildir.
+    Maildir,
+}
+
+impl Form {
+    /// The format, as results name it.
+    fn name(self) -> &'static str {
+        match self {
+            Form::Native => "native",
+            Form::Mbox => "mbox",
+            Form::Maildir => "maildir",
+        }
+    }
+
+    /// Whether the mail is in files of its own, beside the data directory.
+    fn has_files(self) -> bool {
+        self != Form::Native
+    }
 }
 
 /// A server process and its data.
 pub struct Mailyard {
     program: PathBuf,
     form: Form,
-    /// The mbox files, where there are some: a folder for each account.
+    /// The mbox files or Maildirs, where there are some: a folder for each account.
     mail: PathBuf,
     data: PathBuf,
     log: PathBuf,
@@ -86,11 +104,14 @@ impl Mailyard {
     fn add_user(&self, user: &str) -> Result<()> {
         let mut add = self.tool("user");
         add.args(["add", user, "--password-stdin"]);
-        if self.form == Form::Mbox {
+        if self.form.has_files() {
             let folder = self.mail.join(user);
             std::fs::create_dir_all(&folder).doing(folder.display())?;
-            add.args(["--format", "mbox", "--inbox"]).arg(folder.join("INBOX"));
-            add.arg("--mail-root").arg(folder.join("mbox"));
+            add.args(["--format", self.form.name()]);
+            if self.form == Form::Mbox {
+                add.arg("--inbox").arg(folder.join("INBOX"));
+            }
+            add.arg("--mail-root").arg(folder.join(self.form.name()));
         }
         self.run(add, format!("{PASSWORD}\n").as_bytes())
     }
@@ -173,15 +194,9 @@ impl Server for Mailyard {
             output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string()).unwrap_or_default();
         let config = std::fs::read_to_string(&self.config).unwrap_or_default();
         ServerInfo {
-            name: match self.form {
-                Form::Native => "mailyard-native".into(),
-                Form::Mbox => "mailyard-mbox".into(),
-            },
+            name: format!("mailyard-{}", self.form.name()),
             version,
-            format: match self.form {
-                Form::Native => "native".into(),
-                Form::Mbox => "mbox".into(),
-            },
+            format: self.form.name().into(),
             durability: "every change is synced (fdatasync of the log, one for all that wait) before OK".into(),
             settings: config.lines().map(str::to_string).collect(),
         }
@@ -258,13 +273,13 @@ impl Local for Mailyard {
 
     fn storage(&self, account: &Address) -> Vec<PathBuf> {
         let mut storage = vec![self.data.join("accounts").join(&account.user)];
-        storage.extend((self.form == Form::Mbox).then(|| self.mail.join(&account.user)));
+        storage.extend(self.form.has_files().then(|| self.mail.join(&account.user)));
         storage
     }
 
     fn files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.data.clone()];
-        files.extend((self.form == Form::Mbox).then(|| self.mail.clone()));
+        files.extend(self.form.has_files().then(|| self.mail.clone()));
         files
     }
 

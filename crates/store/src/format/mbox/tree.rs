@@ -172,7 +172,7 @@ impl MboxAccount {
                 let Some(name) = entry.name.to_str() else { continue };
                 let full = self.root.join(&path);
                 if entry.is_dir || names::is_children_dir(name) {
-                    if level < LEVELS_MAX && names::is_children_dir(name) {
+                    if level < LEVELS_MAX && names::is_level(name) {
                         seen.dirs.insert(path.clone(), NEVER);
                         self.look_into(seen, &path, level + 1);
                     }
