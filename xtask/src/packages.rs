@@ -25,7 +25,7 @@ const NEEDED: [(&str, &str); 17] = [
     ("/usr/lib/dovecot/pop3", "dovecot-pop3d"),
     ("postfix", "postfix"),
     ("swaks", "swaks"),
-    ("getmail", "getmail6"),
+    ("fetchmail", "fetchmail"),
     ("mpop", "mpop"),
 ];
 
