@@ -1,6 +1,6 @@
 //! A Mailyard server of our own: started for the measurement, watched, stopped by its process id.
 
-use super::{Local, Server};
+use super::{Local, Server, Service};
 use crate::error::{Doing, Error, Result};
 use crate::interrupt;
 use crate::results::ServerInfo;
@@ -64,6 +64,8 @@ pub struct Mailyard {
     log: PathBuf,
     config: PathBuf,
     child: Option<Child>,
+    lmtp: u16,
+    pop3: u16,
     /// Where it listens, and the first account that was made on it.
     pub address: Address,
     accounts: usize,
@@ -91,6 +93,8 @@ impl Mailyard {
             log: work.join("server.log"),
             config: work.join("mailyard.toml"),
             child: None,
+            lmtp: free_port()?,
+            pop3: free_port()?,
             address,
             accounts: 1,
         };
@@ -225,7 +229,9 @@ impl Local for Mailyard {
         let errors = log.try_clone().doing(self.log.display())?;
         let mut command = Command::new(&self.program);
         command.arg("serve").arg("--data").arg(&self.data).arg("--config").arg(&self.config);
-        command.arg("--listen").arg(format!("imap={}:{}", self.address.host, self.address.port));
+        for (protocol, port) in [("imap", self.address.port), ("lmtp", self.lmtp), ("pop3", self.pop3)] {
+            command.arg("--listen").arg(format!("{protocol}={}:{port}", self.address.host));
+        }
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         // Ctrl-C goes to the group of the terminal: this program alone decides when servers end.
         command.process_group(0);
@@ -269,6 +275,13 @@ impl Local for Mailyard {
 
     fn processes(&self) -> Result<Vec<u32>> {
         Ok(self.child.iter().map(Child::id).collect())
+    }
+
+    fn port(&self, service: Service) -> Option<u16> {
+        Some(match service {
+            Service::Lmtp => self.lmtp,
+            Service::Pop3 => self.pop3,
+        })
     }
 
     fn storage(&self, account: &Address) -> Vec<PathBuf> {
