@@ -9,7 +9,7 @@ use model::{EmailId, ErrorKind, Result};
 use search::{DocSet, Index, Needle};
 
 use super::compile::{Answer, Node};
-use super::fields::{self, BODY, CUTS, HEADER, NAMES};
+use super::fields::{self, BODY, HEADER, NAMES};
 use super::parts::Parts;
 use super::text::TextNeedle;
 use super::{DateTest, HEADER_COST};
@@ -104,11 +104,7 @@ impl Condition {
     fn find(&self, index: &Index, found: &mut Bounds) -> Result<()> {
         match self {
             Condition::Needle(places, needle) => {
-                for place in *places {
-                    let is_exact = CUTS.get(*place).is_some_and(|cut| needle.is_exact(*cut));
-                    let set = if is_exact { &mut found.surely } else { &mut found.maybe };
-                    index.find(&[*place], needle, set)?;
-                }
+                index.find(places, needle, &mut found.surely, &mut found.maybe)?;
             }
             Condition::Days(days) => index.find_numbers(days.clone(), &mut found.surely)?,
         }
