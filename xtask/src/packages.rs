@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program that the tests call, and the Debian package that has it.
-const NEEDED: [(&str, &str); 11] = [
+const NEEDED: [(&str, &str); 12] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
@@ -21,6 +21,7 @@ const NEEDED: [(&str, &str); 11] = [
     ("dotlockfile", "liblockfile-bin"),
     ("lockfile-create", "lockfile-progs"),
     ("dovecot", "dovecot-imapd"),
+    ("mariadbd", "mariadb-server"),
 ];
 
 /// Asked by packages before they start a service (invoke-rc.d(8), deb-systemd-invoke(1p)): 101 forbids it.

@@ -30,103 +30,43 @@ pub struct NewRow {
 #[expect(missing_docs, reason = "the fields are those of the byte tables in docs/format-log.md")]
 pub enum Event {
     /// A mailbox is new.
-    MailboxCreated {
-        id: MailboxId,
-        name: MailboxName,
-        uidvalidity: u32,
-        special_use: u16,
-    },
+    MailboxCreated { id: MailboxId, name: MailboxName, uidvalidity: u32, special_use: u16 },
     /// A mailbox has another name.
-    MailboxRenamed {
-        id: MailboxId,
-        name: MailboxName,
-    },
+    MailboxRenamed { id: MailboxId, name: MailboxName },
     /// A mailbox is gone, with what it held; it can be brought back for a while.
-    MailboxDeleted {
-        id: MailboxId,
-    },
+    MailboxDeleted { id: MailboxId },
     /// A deleted mailbox is back.
-    MailboxUndeleted {
-        id: MailboxId,
-        name: MailboxName,
-    },
+    MailboxUndeleted { id: MailboxId, name: MailboxName },
     /// What a mailbox is for: bit n is the special use with code n.
-    SpecialUse {
-        id: MailboxId,
-        bits: u16,
-    },
+    SpecialUse { id: MailboxId, bits: u16 },
     /// A name is subscribed.
-    Subscribed {
-        name: MailboxName,
-    },
+    Subscribed { name: MailboxName },
     /// A name is no longer subscribed.
-    Unsubscribed {
-        name: MailboxName,
-    },
+    Unsubscribed { name: MailboxName },
     /// A mailbox has one more keyword, with the next number.
-    KeywordAdded {
-        mailbox: MailboxId,
-        keyword: Keyword,
-    },
+    KeywordAdded { mailbox: MailboxId, keyword: Keyword },
     /// A message is new. The bytes follow the events of the frame, in the order of these records. Only in tails.
-    Message {
-        email_id: EmailId,
-        len: u32,
-        header_len: u32,
-        crc: u32,
-    },
+    Message { email_id: EmailId, len: u32, header_len: u32, crc: u32 },
     /// A mailbox has new entries.
-    Entries {
-        mailbox: MailboxId,
-        rows: Vec<NewRow>,
-    },
+    Entries { mailbox: MailboxId, rows: Vec<NewRow> },
     /// Entries have these flags now.
-    FlagsSet {
-        mailbox: MailboxId,
-        flags: Flags,
-        uids: UidSet,
-    },
+    FlagsSet { mailbox: MailboxId, flags: Flags, uids: UidSet },
     /// Entries are gone; they can be brought back for a while.
-    Expunged {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
+    Expunged { mailbox: MailboxId, uids: UidSet },
     /// Entries that were gone have come back as others: they cannot be brought back again.
-    Restored {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
+    Restored { mailbox: MailboxId, uids: UidSet },
     /// Entries below this UID are \\Recent to nobody.
-    RecentFloor {
-        mailbox: MailboxId,
-        uid: u32,
-    },
+    RecentFloor { mailbox: MailboxId, uid: u32 },
     /// A value is kept with a mailbox; without one, it is removed.
-    MailboxAnnotated {
-        mailbox: MailboxId,
-        key: String,
-        value: Option<Vec<u8>>,
-    },
+    MailboxAnnotated { mailbox: MailboxId, key: String, value: Option<Vec<u8>> },
     /// A value is kept with the account; without one, it is removed.
-    AccountAnnotated {
-        key: String,
-        value: Option<Vec<u8>>,
-    },
+    AccountAnnotated { key: String, value: Option<Vec<u8>> },
     /// What compaction must not lose of a mailbox when it drops records; and what a restore leaves out. A later one adds to it.
-    MailboxCounters {
-        mailbox: MailboxId,
-        uidnext: u64,
-        highest_modseq: u64,
-    },
+    MailboxCounters { mailbox: MailboxId, uidnext: u64, highest_modseq: u64 },
     /// Messages whose bytes lie elsewhere; ids rise strictly.
-    ForeignMessages {
-        messages: Vec<(EmailId, ForeignMessage)>,
-    },
+    ForeignMessages { messages: Vec<(EmailId, ForeignMessage)> },
     /// Expunged, and not to be brought back: the entries of foreign messages.
-    Discarded {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
+    Discarded { mailbox: MailboxId, uids: UidSet },
 }
 
 const MESSAGE_KIND: u8 = 9;

@@ -133,7 +133,8 @@ impl Journal for Account {
         let tenure = (*self.tenure()).ok_or_else(not_ours)?;
         let result = Script::new(self.id, state, batch).and_then(|script| {
             let begun = self.pool.env().clock.monotonic();
-            self.pool.run("writing to an account", |connection| self.try_commit(connection, &tenure, &script, state))?;
+            self.pool
+                .run("writing to an account", |connection| self.try_commit(connection, &tenure, &script, state))?;
             Ok(begun + self.lease)
         });
         let mut held = self.tenure();

@@ -226,10 +226,8 @@ impl Account {
             connection.query_drop("ROLLBACK")?;
             return Ok(false);
         }
-        let deleted: Option<u64> = connection.exec_first(
-            "SELECT id FROM mailbox WHERE account = ? AND deleted_at < ? LIMIT 1",
-            (self.id, time),
-        )?;
+        let deleted: Option<u64> = connection
+            .exec_first("SELECT id FROM mailbox WHERE account = ? AND deleted_at < ? LIMIT 1", (self.id, time))?;
         if let Some(mailbox) = deleted {
             // As if its entries had been expunged then; they are swept with the others.
             connection.exec_drop(

@@ -69,9 +69,8 @@ pub(crate) fn of(message: &PendingMessage) -> Result<Columns> {
 
 fn of_header(header: &[u8]) -> Columns {
     let fields = HeaderBlock::new(header);
-    let addresses = |name: &str| {
-        fields.first(name).map(|value| mime::parse_addresses(value, ADDRESSES_MAX)).unwrap_or_default()
-    };
+    let addresses =
+        |name: &str| fields.first(name).map(|value| mime::parse_addresses(value, ADDRESSES_MAX)).unwrap_or_default();
     let list = |name: &str| {
         let texts: Vec<String> = addresses(name).iter().filter_map(address).collect();
         let cut = |text: String| text.get(..text.floor_char_boundary(LIST_BYTES)).unwrap_or_default().to_owned();
@@ -121,7 +120,9 @@ fn attachments(part: &Part, out: &mut Vec<Attachment>) {
         _ => {
             let is_attached = part.disposition.as_ref().is_some_and(|d| d.kind.eq_ignore_ascii_case(b"attachment"));
             let filename = part.filename();
-            if is_attached || filename.is_some() || (!part.is_text() && !part.media_type.eq_ignore_ascii_case(b"multipart"))
+            if is_attached
+                || filename.is_some()
+                || (!part.is_text() && !part.media_type.eq_ignore_ascii_case(b"multipart"))
             {
                 let size = u32::try_from(part.body.end.saturating_sub(part.body.start)).unwrap_or(u32::MAX);
                 let filename = filename.map(|name| chars(&name, NAME_CHARS));

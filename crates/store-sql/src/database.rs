@@ -174,7 +174,8 @@ const TABLES: [&str; 12] = [
 ];
 
 fn find(connection: &mut Conn, name: &AccountName) -> Result<Option<(u64, u32)>, Failure> {
-    let row = connection.exec_first("SELECT id, incarnation FROM account WHERE name = ?", (name.as_str().as_bytes(),))?;
+    let row =
+        connection.exec_first("SELECT id, incarnation FROM account WHERE name = ?", (name.as_str().as_bytes(),))?;
     row.map(|row: mysql::Row| mysql::from_row_opt(row).map_err(damaged)).transpose()
 }
 

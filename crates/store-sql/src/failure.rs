@@ -44,9 +44,9 @@ impl Failure {
     pub(crate) fn is_transient(&self) -> bool {
         match self {
             Failure::Sql(mysql::Error::MySqlError(error)) => TRANSIENT.contains(&error.code),
-            Failure::Sql(mysql::Error::UrlError(_) | mysql::Error::FromValueError(_) | mysql::Error::FromRowError(_)) => {
-                false
-            }
+            Failure::Sql(
+                mysql::Error::UrlError(_) | mysql::Error::FromValueError(_) | mysql::Error::FromRowError(_),
+            ) => false,
             // The connection's: another one may be better.
             Failure::Sql(_) => true,
             Failure::Ours(_) => false,

@@ -46,7 +46,9 @@ struct Owner {
 enum Tried {
     Taken(Tenure, Option<Box<News>>),
     /// Another node has it.
-    Busy { owner: u64 },
+    Busy {
+        owner: u64,
+    },
 }
 
 fn owner(connection: &mut Conn, account: u64, incarnation: u32) -> Result<Owner, Failure> {
@@ -55,7 +57,8 @@ fn owner(connection: &mut Conn, account: u64, incarnation: u32) -> Result<Owner,
         (account,),
     )?;
     let row = row.ok_or_else(|| Failure::Ours(removed()))?;
-    let (modseq, epoch, owner, is_alive, now): (u64, u64, u64, bool, u32) = mysql::from_row_opt(row).map_err(damaged)?;
+    let (modseq, epoch, owner, is_alive, now): (u64, u64, u64, bool, u32) =
+        mysql::from_row_opt(row).map_err(damaged)?;
     if now != incarnation {
         let text = "the account was put back from a copy while it was open; it has to be opened anew";
         return Err(Error::new(ErrorKind::ReadOnlyAfterFailure, text).into());
@@ -186,10 +189,8 @@ impl Account {
         if epoch == tenure.epoch {
             return Ok(now >= modseq);
         }
-        let last: Option<Option<u64>> = connection.exec_first(
-            "SELECT modseq_last FROM tenure WHERE account = ? AND epoch = ?",
-            (self.id, tenure.epoch),
-        )?;
+        let last: Option<Option<u64>> = connection
+            .exec_first("SELECT modseq_last FROM tenure WHERE account = ? AND epoch = ?", (self.id, tenure.epoch))?;
         Ok(last.flatten().is_some_and(|last| last >= modseq))
     }
 

@@ -121,11 +121,7 @@ impl Pool {
 
     /// Runs `work` on a connection, and again on the same or another one as long as trying again may help and the patience lasts. `work`
     /// must bear to be done twice. `doing` is for the error.
-    pub(crate) fn run<T>(
-        &self,
-        doing: &str,
-        mut work: impl FnMut(&mut Conn) -> Result<T, Failure>,
-    ) -> Result<T> {
+    pub(crate) fn run<T>(&self, doing: &str, mut work: impl FnMut(&mut Conn) -> Result<T, Failure>) -> Result<T> {
         let begun = self.env.clock.monotonic();
         let mut pause = PAUSE_MIN;
         loop {
@@ -168,8 +164,7 @@ impl Pool {
             if idle.open < self.connections_max {
                 break;
             }
-            let (again, waited) =
-                self.freed.wait_timeout(idle, self.timeout).unwrap_or_else(PoisonError::into_inner);
+            let (again, waited) = self.freed.wait_timeout(idle, self.timeout).unwrap_or_else(PoisonError::into_inner);
             idle = again;
             if waited.timed_out() {
                 let text = "all connections to the database are in use (limit sql.connections_max)";

@@ -147,12 +147,7 @@ fn flags_of(low: u64, high: u64) -> Flags {
     Flags(u128::from(low) | u128::from(high) << 64)
 }
 
-fn entries(
-    connection: &mut Conn,
-    account: u64,
-    is_whole: bool,
-    after: u64,
-) -> Result<Vec<(MailboxId, Row)>, Failure> {
+fn entries(connection: &mut Conn, account: u64, is_whole: bool, after: u64) -> Result<Vec<(MailboxId, Row)>, Failure> {
     const COLUMNS: &str = "SELECT mailbox, uid, email_id, flags, flags_high, modseq, internal_date, zone_minutes, save_date, size \
                            FROM entry WHERE account = ?";
     if is_whole {
@@ -171,8 +166,7 @@ fn expunged(connection: &mut Conn, account: u64, is_whole: bool, after: u64) -> 
         "SELECT mailbox, uid, email_id, flags, flags_high, modseq, internal_date, zone_minutes, save_date, size, expunged_modseq, \
          expunged_at FROM expunged WHERE account = ?{touched}"
     );
-    let params: Vec<mysql::Value> =
-        if is_whole { vec![account.into()] } else { vec![account.into(), after.into()] };
+    let params: Vec<mysql::Value> = if is_whole { vec![account.into()] } else { vec![account.into(), after.into()] };
     let make = |(mailbox, uid, email_id, flags, high, modseq, date, zone, save, size, gone, time): Columns| {
         let columns = (mailbox, uid, email_id.unwrap_or(0), flags, high, modseq, date, zone, save, size);
         let (mailbox, row) = row(columns)?;

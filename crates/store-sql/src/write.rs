@@ -123,7 +123,9 @@ impl<'a> Script<'a> {
                 touched.insert(*mailbox);
                 let place = self.place(*mailbox);
                 for uids in conditions(uids) {
-                    self.text(format!("UPDATE expunged SET email_id = NULL, touched = {modseq} WHERE {place} AND {uids}"));
+                    self.text(format!(
+                        "UPDATE expunged SET email_id = NULL, touched = {modseq} WHERE {place} AND {uids}"
+                    ));
                 }
             }
             Event::MailboxAnnotated { mailbox, key, value } => {
@@ -209,8 +211,7 @@ impl<'a> Script<'a> {
     }
 
     fn subscription(&mut self, name: &str, is_subscribed: bool, modseq: u64) {
-        let values: [Value; 4] =
-            [self.account.into(), name.as_bytes().into(), is_subscribed.into(), modseq.into()];
+        let values: [Value; 4] = [self.account.into(), name.as_bytes().into(), is_subscribed.into(), modseq.into()];
         self.rows(SUBSCRIPTION, 4, SUBSCRIPTION_AGAIN).row(values);
     }
 
@@ -272,12 +273,8 @@ impl<'a> Script<'a> {
             let head_len = head_bytes(message.header_len());
             let mut head = vec![0; head_len as usize];
             message.read_at(0, &mut head)?;
-            let sizes: [Value; 4] = [
-                message.len().into(),
-                message.header_len().into(),
-                message.crc().into(),
-                crc32c::crc32c(&head).into(),
-            ];
+            let sizes: [Value; 4] =
+                [message.len().into(), message.header_len().into(), message.crc().into(), crc32c::crc32c(&head).into()];
             headers.row(key.iter().cloned().chain(sizes).chain([Value::Bytes(head)]));
             let (mut at, mut part) = (u64::from(head_len), 0u32);
             while at < u64::from(message.len()) {

@@ -45,7 +45,11 @@ impl State {
         }
         for (name, is_subscribed) in &news.subscriptions {
             let names = Arc::make_mut(&mut state.subscriptions);
-            if *is_subscribed { names.insert(name.clone()) } else { names.remove(name) };
+            if *is_subscribed {
+                names.insert(name.clone())
+            } else {
+                names.remove(name)
+            };
         }
         for of_one in news.entries.chunk_by(|a, b| a.0 == b.0) {
             if let Some((id, _)) = of_one.first()

@@ -70,7 +70,11 @@ impl Format {
     pub fn create(self, store: &Store, name: &AccountName) {
         let format = match self {
             Format::Native => AccountFormat::Native,
-            Format::Sql => AccountFormat::Sql,
+            Format::Sql => {
+                // As many random numbers as others take: the nonces of the dialogues are those that come next.
+                let _drawn = store.env().random.u64();
+                AccountFormat::Sql
+            }
             Format::Mbox | Format::Delivered => {
                 let place = place(name);
                 store.env().disk.create_dir_all_durable(&place).unwrap();
