@@ -149,7 +149,8 @@ impl Pool {
                     borrowed.keep();
                 }
             }
-            Err(_) => {}
+            // Another server may be better off.
+            Err(_) => drop(self.last_good.fetch_add(1, Ordering::Relaxed)),
         }
         result
     }
@@ -185,7 +186,7 @@ impl Pool {
 
     /// Connects to the first server that answers.
     fn connect(&self) -> Result<Conn, Failure> {
-        let first = self.last_good.load(Ordering::Relaxed);
+        let first = self.last_good.load(Ordering::Relaxed) % self.servers.len();
         let mut last = None;
         for step in 0..self.servers.len() {
             let number = (first + step) % self.servers.len();
