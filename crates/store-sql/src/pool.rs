@@ -149,8 +149,13 @@ impl Pool {
                     borrowed.keep();
                 }
             }
-            // Another server may be better off.
-            Err(_) => drop(self.last_good.fetch_add(1, Ordering::Relaxed)),
+            Err(_) => {
+                // Another server may be better off, and what is open to this one will fail as well.
+                self.last_good.fetch_add(1, Ordering::Relaxed);
+                let mut idle = self.idle();
+                idle.open -= idle.connections.len();
+                idle.connections.clear();
+            }
         }
         result
     }
