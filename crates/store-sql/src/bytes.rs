@@ -25,6 +25,8 @@ const WINDOWS_MAX: usize = 4;
 const PIECE_BYTES: usize = 128 << 10;
 /// The sweep looks this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Epochs that are kept: somebody may still not be sure of the last commit in one of them.
+const TENURES_KEPT: u64 = 100;
 /// And takes so many rows at a time.
 const SWEEP_ROWS: usize = 1000;
 
@@ -267,6 +269,24 @@ impl Account {
                 }
             }
         }
+        // Entries of mailboxes that were swept, and expunges that nobody is told of any more.
+        connection.exec_drop(
+            "DELETE FROM expunged WHERE account = ? AND expunged_modseq = 0 AND email_id IS NULL",
+            (self.id,),
+        )?;
+        for mailbox in state.all_mailboxes().filter(|mailbox| mailbox.vanished_floor().0 > 0) {
+            let (id, floor) = (mailbox.id().0, mailbox.vanished_floor().0);
+            connection.exec_drop(
+                "UPDATE mailbox SET vanished_floor = ? WHERE account = ? AND id = ? AND vanished_floor < ?",
+                (floor, self.id, id, floor),
+            )?;
+            connection.exec_drop(
+                "DELETE FROM expunged WHERE account = ? AND mailbox = ? AND expunged_modseq <= ? AND email_id IS NULL",
+                (self.id, id, floor),
+            )?;
+        }
+        connection
+            .exec_drop("DELETE FROM tenure WHERE account = ? AND epoch + ? < ?", (self.id, TENURES_KEPT, epoch))?;
         connection.query_drop("COMMIT")?;
         Ok(deleted.is_some() || rows.len() >= SWEEP_ROWS)
     }

@@ -92,6 +92,35 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Removes the rows of accounts that were removed; also of those of which somebody else did not finish the removal.
+    fn clear_removed(&self) -> Result<()> {
+        let removed: Vec<u64> = self.pool.run("looking for removed accounts", |connection| {
+            Ok(connection.exec("SELECT id FROM account WHERE owner = ?", (REMOVED,))?)
+        })?;
+        for id in removed {
+            for table in TABLES {
+                loop {
+                    let count = self.pool.run("removing an account", |connection| {
+                        connection.exec_drop(
+                            format!("DELETE FROM {table} WHERE account = ? LIMIT {REMOVED_AT_ONCE}"),
+                            (id,),
+                        )?;
+                        Ok(connection.affected_rows())
+                    })?;
+                    if count < REMOVED_AT_ONCE {
+                        break;
+                    }
+                }
+            }
+            self.pool.run("removing an account", |connection| {
+                Ok(connection.exec_drop("DELETE FROM account WHERE id = ? AND owner = ?", (id, REMOVED))?)
+            })?;
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Database {
     fn drop(&mut self) {
         self.watch.stop();
@@ -136,14 +165,14 @@ impl Cluster for Database {
         let not_there = || Error::new(ErrorKind::NotFound, format!("there is no account {name}"));
         let found = self.pool.run("looking for an account", |connection| find(connection, name))?;
         let (id, _) = found.ok_or_else(not_there)?;
+        // First nobody finds it or writes to it any more; then its rows go, some at a time.
         self.pool.run("removing an account", |connection| {
-            // The account's own row first: from then on nobody writes, and what is left can be told by its missing account.
-            connection.exec_drop("DELETE FROM account WHERE id = ?", (id,))?;
-            for table in TABLES {
-                connection.exec_drop(format!("DELETE FROM {table} WHERE account = ?"), (id,))?;
-            }
-            Ok(())
-        })
+            Ok(connection.exec_drop(
+                "UPDATE account SET name = ?, owner = ?, epoch = epoch + 1 WHERE id = ?",
+                (format!("{REMOVED_PREFIX}{id}"), REMOVED, id),
+            )?)
+        })?;
+        self.clear_removed()
     }
 
     fn accounts(&self) -> Result<Vec<AccountName>> {
@@ -156,6 +185,13 @@ impl Cluster for Database {
         Ok(names)
     }
 }
+
+/// The owner of an account that was removed and whose rows are going.
+pub(crate) const REMOVED: u64 = u64::MAX;
+/// The name of such an account, before its id: no account can have it.
+const REMOVED_PREFIX: &str = ".removed-";
+/// Rows that are deleted in one transaction: those of `body` have up to 1 MiB.
+const REMOVED_AT_ONCE: u64 = 500;
 
 /// The tables that have an account's rows, but for `account`.
 const TABLES: [&str; 12] = [

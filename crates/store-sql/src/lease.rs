@@ -15,6 +15,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::account::Account;
+use crate::database::REMOVED;
 use crate::failure::{Failure, damaged};
 use crate::read;
 
@@ -59,6 +60,9 @@ fn owner(connection: &mut Conn, account: u64, incarnation: u32) -> Result<Owner,
     let row = row.ok_or_else(|| Failure::Ours(removed()))?;
     let (modseq, epoch, owner, is_alive, now): (u64, u64, u64, bool, u32) =
         mysql::from_row_opt(row).map_err(damaged)?;
+    if owner == REMOVED {
+        return Err(removed().into());
+    }
     if now != incarnation {
         let text = "the account was put back from a copy while it was open; it has to be opened anew";
         return Err(Error::new(ErrorKind::ReadOnlyAfterFailure, text).into());

@@ -149,7 +149,13 @@ impl Pool {
                     borrowed.keep();
                 }
             }
-            Err(_) => {}
+            Err(_) => {
+                // Another server may be better off, and what is open to this one will fail as well.
+                self.last_good.fetch_add(1, Ordering::Relaxed);
+                let mut idle = self.idle();
+                idle.open -= idle.connections.len();
+                idle.connections.clear();
+            }
         }
         result
     }
@@ -185,7 +191,7 @@ impl Pool {
 
     /// Connects to the first server that answers.
     fn connect(&self) -> Result<Conn, Failure> {
-        let first = self.last_good.load(Ordering::Relaxed);
+        let first = self.last_good.load(Ordering::Relaxed) % self.servers.len();
         let mut last = None;
         for step in 0..self.servers.len() {
             let number = (first + step) % self.servers.len();

@@ -7,6 +7,7 @@ use model::{DateTime, EmailId, Flags, Keyword, MailboxId, MailboxName, ModSeq, U
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
+use crate::database::REMOVED;
 use crate::failure::{Failure, damaged};
 
 /// What the account's own row says.
@@ -21,8 +22,8 @@ pub(crate) struct Head {
 /// The head of an account; `None`: it was removed.
 pub(crate) fn head(connection: &mut Conn, account: u64) -> Result<Option<Head>, Failure> {
     let row = connection.exec_first(
-        "SELECT modseq, email_id_next, mailbox_id_next, uidvalidity_last FROM account WHERE id = ?",
-        (account,),
+        "SELECT modseq, email_id_next, mailbox_id_next, uidvalidity_last FROM account WHERE id = ? AND owner <> ?",
+        (account, REMOVED),
     )?;
     Ok(row.map(|(modseq, email_id_next, mailbox_id_next, uidvalidity_last)| Head {
         modseq,

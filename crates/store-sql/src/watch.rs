@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use index::Log;
+use model::ErrorKind;
 use mysql::prelude::Queryable;
 
 use crate::pool::Pool;
@@ -94,8 +95,16 @@ impl Watch {
         let wanted: Vec<u64> = self.pool.run("looking who waits", |connection| {
             Ok(connection.exec("SELECT account FROM wanted WHERE owner = ?", (self.node,))?)
         })?;
+        // One account's trouble is not that of the others.
+        let mut trouble = None;
+        let mut note = |result: model::Result<()>| match result {
+            // It was removed: who still has it open hears of that.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => drop(trouble.get_or_insert(error)),
+            Ok(()) => {}
+        };
         for log in wanted.iter().filter_map(|account| open.get(account)?.upgrade()) {
-            log.give_way()?;
+            note(log.give_way());
         }
         let followed: Vec<(u64, Arc<Log>)> = open
             .iter()
@@ -112,10 +121,10 @@ impl Watch {
                 .collect();
             for (id, log) in accounts {
                 if answers.get(id).is_some_and(|modseq| *modseq != log.state().modseq().0) {
-                    log.catch_up()?;
+                    note(log.catch_up());
                 }
             }
         }
-        Ok(())
+        trouble.map_or(Ok(()), Err)
     }
 }

@@ -25,6 +25,8 @@ const FILES: &[Format] = &[Format::Mbox, Format::Delivered];
 const OF_OTHERS: &[Format] = &[Format::Delivered];
 const DATABASE: &[Format] = &[Format::Sql];
 
+/// The dialogues have the numbers that come after those for accounts on the simulated disk.
+const OTHER_NONCES: &str = "nothing on the disk has drawn random numbers before";
 /// What becomes of a write when the database fails is tested with databases (`crates/store-sql/tests`).
 const NOT_A_DISK: &str = "the disk of a node has nothing that a command waits for";
 
@@ -53,6 +55,9 @@ pub const DIFFERENT: &[(&[Format], &str, &str)] = &[
     ),
     (DATABASE, "storage.txt: a write that fails is not acknowledged, and nothing is written after it", NOT_A_DISK),
     (DATABASE, "storage.txt: a full disk", NOT_A_DISK),
+    (DATABASE, "authenticate.txt: SCRAM begins, and a wrong proof ends it", OTHER_NONCES),
+    (DATABASE, "authenticate.txt: SCRAM for a user who is not there goes as far as for one who is", OTHER_NONCES),
+    (DATABASE, "authenticate.txt: SCRAM-PLUS begins", OTHER_NONCES),
     (
         FILES,
         "storage.txt: a full disk",

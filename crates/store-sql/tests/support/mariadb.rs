@@ -28,7 +28,11 @@ pub struct Server {
 /// The server of this test program, shared by its tests; each has a database of its own in it.
 pub fn shared() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Server::begin(&[]))
+    SERVER.get_or_init(|| {
+        let server = Server::make(&[]);
+        server.start();
+        server
+    })
 }
 
 /// The address of an empty database in the shared server.
@@ -37,14 +41,25 @@ pub fn fresh_database() -> String {
 }
 
 impl Server {
-    /// Starts one, with more options than the usual.
+    /// Starts one, with more options than the usual. It may be killed.
     pub fn begin(extra: &[&str]) -> Server {
+        let server = Self::make(extra);
+        // What a server makes for itself when it is new is safe only once that server has ended well.
+        let mut first = Command::new(mariadbd());
+        first.args(["--no-defaults", "--user=root", "--bootstrap", "--innodb-log-file-size=64M"]);
+        first.arg(format!("--datadir={}", server.dir.join("data").display()));
+        let output = first.stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        server.start();
+        server
+    }
+
+    /// A place for a server.
+    fn make(extra: &[&str]) -> Server {
         let dir = tempfile::Builder::new().prefix("mailyard-sql-").tempdir().unwrap().keep();
         fs::create_dir(dir.join("data")).unwrap();
         let extra = extra.iter().map(|option| (*option).to_owned()).collect();
-        let server = Server { dir, extra, keeper: Mutex::new(None) };
-        server.start();
-        server
+        Server { dir, extra, keeper: Mutex::new(None) }
     }
 
     /// Starts it, again when it was stopped, and waits until it answers.
@@ -79,6 +94,11 @@ impl Server {
         fs::write(self.dir.join("keep"), "").unwrap();
         drop(keeper.stdin.take());
         keeper.wait().unwrap();
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("socket")
     }
 
     /// Its process.
