@@ -18,6 +18,10 @@ pub const SEARCH_KEYS_MAX: usize = 1000;
 pub const SORT_CRITERIA_MAX: usize = 100;
 /// Mailbox specifiers in one ESEARCH, and mailboxes in one of them.
 pub const SEARCH_SOURCES_MAX: usize = 1000;
+/// Entries in one GETMETADATA or SETMETADATA.
+pub const METADATA_ENTRIES_MAX: usize = 1000;
+/// Longest name of a metadata entry, octets.
+pub const METADATA_ENTRY_BYTES_MAX: usize = 1000;
 /// Tags in one CANCELUPDATE.
 pub const CANCELLED_TAGS_MAX: usize = 100;
 /// Numbers and ranges in one sequence set as it is written.

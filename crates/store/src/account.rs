@@ -249,8 +249,7 @@ impl Account {
         foreign.set(files.as_ref());
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
         let search = SearchIndex::new(&env, &log);
-        let quota = options.quota;
-        let (files, options) = (RwLock::new(files), options.clone());
+        let (files, quota, options) = (RwLock::new(files), options.quota, options.clone());
         let inner =
             Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, foreign, options, search };
         Ok(Account { inner: Arc::new(inner) })

@@ -114,6 +114,7 @@ impl Edit<'_> {
         let from = state.mailbox_named(inbox).map(|mailbox| mailbox.id()).ok_or_else(no_mailbox)?;
         create_parents(self.transaction, to)?;
         let to = self.transaction.create_mailbox(to, &[])?;
+        self.copy_metadata(from, to)?;
         self.move_entries(from, &UidSet::range(1, u32::MAX), to)?;
         Ok(())
     }

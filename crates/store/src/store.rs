@@ -278,7 +278,8 @@ impl Store {
             None => self.open_log(&self.dir_of(name))?,
             Some(journal) => {
                 let (dir, options) = (self.cache_dir.join(name.as_str()), self.options.log.clone());
-                (Log::open_on(&self.env, &dir, options, Some(Arc::new(MimeDerive)), journal)?, Arc::default())
+                let log = Log::open_on(&self.env, &dir, options, Some(Arc::new(MimeDerive)), journal)?;
+                (log, Arc::default())
             }
         };
         if let Some(hand_over) = self.hand_over.get() {

@@ -7,6 +7,7 @@ mod append;
 mod esearch;
 mod fetch;
 mod list;
+mod metadata;
 mod notify;
 mod parse;
 mod quota;
@@ -32,8 +33,9 @@ pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};
 pub use esearch::{MultiSearch, SearchSource};
 pub use fetch::{Fetch, FetchAtt, FetchModifiers, Partial, Section, SectionPart, SectionText};
 pub use list::{List, ListReturn, ListSelect, StatusAtt};
+pub use metadata::{GetMetadata, MetadataDepth, MetadataEntry, SetMetadata};
 pub use notify::{EventGroup, MailboxFilter, Notify, NotifyEvent};
-pub use parse::{CommandError, CommandErrorKind, command};
+pub use parse::{CommandError, CommandErrorKind, command, search_criteria};
 pub use quota::SetQuota;
 pub use search::{EntryType, Search, SearchKey, SearchModSeqEntry, SearchReturn};
 pub use select::{QResync, Select, SeqMatchData};
@@ -166,6 +168,10 @@ pub enum CommandBody {
     SetQuota(SetQuota),
     /// NOTIFY (RFC 5465 §3.1)
     Notify(Notify),
+    /// GETMETADATA (RFC 5464 §4.2)
+    GetMetadata(Box<GetMetadata>),
+    /// SETMETADATA (RFC 5464 §4.3)
+    SetMetadata(Box<SetMetadata>),
     /// IDLE (RFC 9051 §6.3.13): what ends it comes as a line.
     Idle,
     /// CHECK (RFC 3501 §6.4.1)

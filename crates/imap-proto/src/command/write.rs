@@ -209,6 +209,14 @@ impl CommandBody {
             CommandBody::GetQuotaRoot(mailbox) => writer.mailboxes("GETQUOTAROOT", &[mailbox]),
             CommandBody::SetQuota(set) => set.write(writer),
             CommandBody::Notify(notify) => notify.write(writer),
+            CommandBody::GetMetadata(command) => {
+                writer.raw("GETMETADATA");
+                command.write(writer);
+            }
+            CommandBody::SetMetadata(command) => {
+                writer.raw("SETMETADATA");
+                command.write(writer);
+            }
             CommandBody::Idle => writer.raw("IDLE"),
             CommandBody::Check => writer.raw("CHECK"),
             CommandBody::Close => writer.raw("CLOSE"),

@@ -117,6 +117,11 @@ impl Mailbox {
         self.annotations.get(key).map(Vec::as_slice)
     }
 
+    /// All values by their keys.
+    pub fn annotations(&self) -> &Arc<BTreeMap<String, Vec<u8>>> {
+        &self.annotations
+    }
+
     /// Number of entries.
     pub fn exists(&self) -> u32 {
         self.exists

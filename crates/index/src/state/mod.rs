@@ -165,6 +165,11 @@ impl State {
         self.annotations.get(key).map(Vec::as_slice)
     }
 
+    /// All values of the account by their keys.
+    pub fn annotations(&self) -> &Arc<BTreeMap<String, Vec<u8>>> {
+        &self.annotations
+    }
+
     /// What is known of a message whose bytes lie elsewhere; `None` for every other one.
     pub fn foreign(&self, id: EmailId) -> Option<ForeignMessage> {
         self.foreign.find(id)

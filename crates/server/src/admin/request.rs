@@ -194,6 +194,8 @@ pub enum AccountForm {
     Native,
     /// mbox files that other programs may use as well.
     Mbox,
+    /// The database that the configuration names.
+    Sql,
     /// A tree of Maildirs that other programs may use as well.
     Maildir,
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use model::{Error, ErrorKind, Result};
 use platform::Env;
 use serde_json::Value;
-use store::Store;
 
 use super::args::{Admin, Backup, BackupAction, BackupOptions, Convert, Global, RemoteOptions, User};
 use super::bar::Bar;
@@ -17,7 +16,7 @@ use crate::admin::{self, NewMail, Password, Progress, Request, backup};
 use crate::config::Config;
 use crate::control;
 use crate::pull::Remote;
-use crate::serve::{Maintenance, store_options};
+use crate::serve::{Maintenance, open_store};
 use crate::users::Directory;
 
 /// Exit code of `check`, and of `search --verify`, when something is damaged.
@@ -45,7 +44,7 @@ fn show(global: &Global, result: &Value) -> Result<ExitCode> {
 fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
     let data = &config.server.data;
     let env = Env::real();
-    match Store::open(env.clone(), data.clone(), store_options(config)) {
+    match open_store(&env, config) {
         Ok(store) => {
             let users = Arc::new(Directory::open(env, data)?);
             let context = admin::Context { store, users, new_mail: admin::NewMailDefaults::of(config) };

@@ -51,6 +51,9 @@ pub enum Command {
         /// What to listen on, instead of a free loopback port
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
+        /// Where the sample mail lives: in Mailyard's own store, or in files that other programs can use meanwhile
+        #[arg(long, value_enum, default_value = "native")]
+        format: AccountForm,
     },
     /// Put a message from standard input into a mailbox, through the server when one runs. Exit codes are those of sysexits.h: 64, 67 (no
     /// such user), 73 (never possible), 75 (try again)
@@ -76,8 +79,20 @@ pub enum Command {
     },
     /// Show or check the configuration
     Config(ConfigAction),
+    /// Take care of the database that the configuration names
+    #[command(subcommand)]
+    Sql(Sql),
     #[command(flatten)]
     Admin(Admin),
+}
+
+/// What to do with the database.
+#[derive(Debug, Subcommand)]
+pub enum Sql {
+    /// Make the tables, or bring them up to date with this program
+    Update,
+    /// Say whether the database answers and its tables are those that this program needs
+    Check,
 }
 
 /// What to do with the configuration.
@@ -361,7 +376,8 @@ pub enum User {
 /// Where the mail of a new account lives.
 #[derive(Debug, clap::Args)]
 pub struct NewMail {
-    /// In Mailyard's own store, or in mbox files or Maildirs that other programs may use as well; without it as `format.default` says
+    /// In Mailyard's own store, in mbox files or Maildirs that other programs may use as well, or in the database of `[sql]`; without it as
+    /// `format.default` says
     #[arg(long, value_enum)]
     pub format: Option<AccountForm>,
     /// The mbox file that is the INBOX; without it as `mbox.inbox` says

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use index::{Foreign, ForeignMessage, Log};
+use index::{Finding, Foreign, ForeignMessage, Log};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
@@ -70,6 +70,16 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
 
     /// Nobody uses the account any more: what is to be written when idle is written now.
     fn close(&self);
+
+    /// Holds the files against the log; what is wrong.
+    fn check(&self) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
+
+    /// Does something while nothing is taken out of the files of a mailbox.
+    fn while_still(&self, _: MailboxId, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
 
     /// The digest by which the format knows a message of these octets, as served.
     fn digest(&self, octets: &[u8]) -> u64;

@@ -8,6 +8,8 @@ mod seeds;
 
 mod basics;
 mod both_ways;
+mod care;
 mod interrupted;
+mod last_copies;
 mod power_cut;
 mod support;

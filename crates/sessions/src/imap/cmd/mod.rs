@@ -13,12 +13,14 @@ mod enable;
 mod esearch;
 mod expunge;
 pub(crate) mod fetch;
+mod filters;
 mod id;
 mod idle;
 pub(crate) mod list;
 mod login;
 mod logout;
 mod lsub;
+mod metadata;
 mod namespace;
 mod noop;
 mod notify;
@@ -84,16 +86,30 @@ pub(crate) fn start(session: &mut Session, tag: &str, body: CommandBody, out: &m
         CommandBody::GetQuotaRoot(mailbox) => quota::get_root(session, &mailbox, out),
         CommandBody::SetQuota(command) => quota::set(session, &command),
         CommandBody::Notify(command) => notify::run(session, command, out),
+        CommandBody::GetMetadata(command) => metadata::get(session, &command),
+        CommandBody::SetMetadata(command) => metadata::set(session, *command),
         CommandBody::Idle => idle::run(session, out),
         CommandBody::Check => noop::check(session),
         CommandBody::Close => close::close(session),
         CommandBody::Unselect => close::unselect(session),
         CommandBody::Expunge => expunge::run(session, None),
         CommandBody::UidExpunge(set) => expunge::run(session, Some(&set)),
-        CommandBody::Search(command) => search::run(session, tag, &command, out),
-        CommandBody::Sort(command) => sort::run(session, tag, &command, out),
-        CommandBody::Thread(command) => thread::run(session, &command, out),
-        CommandBody::MultiSearch(command) => esearch::run(session, tag, *command, out),
+        CommandBody::Search(mut command) => {
+            command.key = filters::expand(session, command.charset.as_deref(), command.key)?;
+            search::run(session, tag, &command, out)
+        }
+        CommandBody::Sort(mut command) => {
+            command.key = filters::expand(session, Some(&command.charset), command.key)?;
+            sort::run(session, tag, &command, out)
+        }
+        CommandBody::Thread(mut command) => {
+            command.key = filters::expand(session, Some(&command.charset), command.key)?;
+            thread::run(session, &command, out)
+        }
+        CommandBody::MultiSearch(mut command) => {
+            command.search.key = filters::expand(session, command.search.charset.as_deref(), command.search.key)?;
+            esearch::run(session, tag, *command, out)
+        }
         CommandBody::CancelUpdate(tags) => cancelupdate::run(session, &tags),
         CommandBody::Fetch(command) => fetch::run(session, &command, out),
         CommandBody::Store(command) => store::run(session, &command, out),
@@ -156,6 +172,8 @@ pub(crate) fn name(body: &CommandBody) -> &'static str {
         CommandBody::GetQuotaRoot(_) => "GETQUOTAROOT",
         CommandBody::SetQuota(_) => "SETQUOTA",
         CommandBody::Notify(_) => "NOTIFY",
+        CommandBody::GetMetadata(_) => "GETMETADATA",
+        CommandBody::SetMetadata(_) => "SETMETADATA",
         CommandBody::Idle => "IDLE",
         CommandBody::Check => "CHECK",
         CommandBody::Close => "CLOSE",

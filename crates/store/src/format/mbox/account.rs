@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use index::{ForeignMessage, Log, State};
+use index::{Finding, ForeignMessage, Log, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Env, WatchGuard};
 
@@ -338,6 +338,16 @@ impl Files for MboxAccount {
         MboxAccount::close(self);
     }
 
+    fn check(&self) -> Result<Vec<Finding>> {
+        MboxAccount::check(self)
+    }
+
+    fn while_still(&self, id: MailboxId, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let file_box = self.file_box(id).ok();
+        let _turn = file_box.as_ref().map(|file_box| file_box.hold());
+        work()
+    }
+
     fn digest(&self, octets: &[u8]) -> u64 {
         let mut digest = DigestOfServed::new();
         digest.push(octets);
@@ -358,6 +368,11 @@ impl Files for MboxAccount {
 }
 
 impl FileBox {
+    /// Keeps everybody else from syncing and writing the file.
+    pub(crate) fn hold(&self) -> impl Drop + '_ {
+        lock(&self.turn)
+    }
+
     /// Where its messages were at the last look.
     pub(super) fn map(&self) -> Option<Arc<Map>> {
         self.map.read().unwrap_or_else(PoisonError::into_inner).clone()
