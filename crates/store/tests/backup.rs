@@ -468,3 +468,36 @@ fn mail_in_files_is_saved_and_comes_back() {
         assert_eq!((gone.len(), findings(&sim)), (2, vec![]));
     }
 }
+
+#[test]
+fn messages_are_chosen() {
+    let sim = SimEnv::new(13);
+    let (store, account, inbox) = with_account(&sim);
+    account.create_mailbox(&mailbox("work"), &[]).unwrap();
+    let work = account.mailbox(&mailbox("work")).unwrap();
+    for number in 1..=20 {
+        append(&account, if number % 2 == 0 { work } else { inbox }, number, 300).unwrap();
+    }
+    let saved = save(&sim, &account).unwrap();
+    expunge(&account, inbox, &UidSet::range(1, 10)).unwrap();
+    expunge(&account, work, &UidSet::range(1, 10)).unwrap();
+    let choice = |source: &Account, view: &store::View| {
+        let query = store::search::Query::Header("Subject".to_owned(), "1".to_owned());
+        let (seqs, _) = store::search::Search::new(view.clone(), source.reader(), query, 0).finish()?;
+        Ok(view.uids_of(&seqs))
+    };
+    let options = RestoreOptions { account: name("ann"), mailbox: None, into: Some(mailbox("back")) };
+    let again = |into: &RestoreOptions| {
+        let repository = repository(&sim).unwrap();
+        let listener = &mut |_, _| ControlFlow::Continue(());
+        store.restore_chosen(&repository, &saved.snapshot, into, Some(&choice), listener).unwrap()
+    };
+    // 1, 10 to 19.
+    assert_eq!(again(&options).restored, 11);
+    let report = again(&options);
+    assert_eq!((report.restored, report.already_there), (0, 11));
+    // Into an account that is not there: only these.
+    let report = again(&RestoreOptions { account: name("bob"), mailbox: Some(mailbox("work")), into: None });
+    assert_eq!((report.account_is_new, report.restored), (true, 5));
+    assert_eq!(observe(&store.account(&name("bob")).unwrap())["work"].1.len(), 5);
+}

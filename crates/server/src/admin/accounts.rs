@@ -54,7 +54,6 @@ fn existing_format(context: &Context, name: &AccountName) -> Result<Option<Accou
 pub(super) fn described(format: &AccountFormat) -> String {
     match format {
         AccountFormat::Native => "native".to_owned(),
-        AccountFormat::Sql => "sql".to_owned(),
         AccountFormat::Mbox { inbox, root } => format!("mbox, {}, {}", inbox.display(), root.display()),
         AccountFormat::Maildir { root, layout } => format!("maildir, {}, {}", root.display(), layout.as_str()),
         AccountFormat::Sql => "sql".to_owned(),
@@ -65,7 +64,6 @@ fn add_format(row: &mut Value, format: Option<&AccountFormat>) {
     let (name, inbox, root) = match format {
         None => ("unknown", None, None),
         Some(AccountFormat::Native) => ("native", None, None),
-        Some(AccountFormat::Sql) => ("sql", None, None),
         Some(AccountFormat::Mbox { inbox, root }) => ("mbox", Some(inbox), Some(root)),
         Some(AccountFormat::Maildir { root, .. }) => ("maildir", None, Some(root)),
         Some(AccountFormat::Sql) => ("sql", None, None),

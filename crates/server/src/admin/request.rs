@@ -128,6 +128,9 @@ pub enum Request {
         into: Option<String>,
         /// The account that gets them.
         as_user: Option<String>,
+        /// Messages that these terms name only.
+        #[serde(default)]
+        query: Option<String>,
     },
     /// Verifies every record and checksum.
     Check {

@@ -152,12 +152,15 @@ fn restore_request(
     backup: BackupOptions,
 ) -> Result<Request> {
     let now = Env::real().clock.now().seconds;
-    let BackupOptions { from, at, snapshot, into, as_user } = backup;
+    let BackupOptions { from, at, snapshot, into, as_user, search: query } = backup;
+    if into.is_some() && mailbox.is_none() && query.is_none() {
+        return Err(Error::new(ErrorKind::Invalid, "--into is for --mailbox or --search"));
+    }
     match (from, mailbox, since) {
         (Some(from), mailbox, None) => {
             let at_unix_seconds = at.map(|at| at.unix_seconds(now));
             let from = absolute(&from)?;
-            Ok(Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user })
+            Ok(Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user, query })
         }
         (None, Some(mailbox), Some(since)) => {
             Ok(Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) })

@@ -214,8 +214,11 @@ pub struct BackupOptions {
     #[arg(long, requires = "from", conflicts_with = "at", value_name = "ID")]
     pub snapshot: Option<String>,
     /// Put the messages into this mailbox instead, beside the present one
-    #[arg(long, requires = "from", requires = "mailbox", value_name = "NAME")]
+    #[arg(long, requires = "from", value_name = "NAME")]
     pub into: Option<String>,
+    /// Messages only that have these terms, as `mailyard search` knows them: 'from:bob subject:"budget 2026" after:2024-01-31'
+    #[arg(long, requires = "from", value_name = "QUERY")]
+    pub search: Option<String>,
     /// Put everything into the account of another user, which is made when it is not there
     #[arg(long, requires = "from", value_name = "OTHER")]
     pub as_user: Option<String>,

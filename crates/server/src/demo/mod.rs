@@ -6,9 +6,9 @@ mod mail;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
-use model::{AccountName, Result};
+use model::{AccountName, Error, ErrorKind, Result};
 use serde_json::json;
-use store::AccountFormat;
+use store::{AccountFormat, MaildirLayout};
 
 use crate::admin::{self, AccountForm};
 use crate::cli::print;
@@ -34,7 +34,7 @@ pub fn run(listen: Listeners, form: AccountForm, json: bool) -> Result<()> {
         if listen.is_empty() { vec![(Protocol::Imap, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))] } else { listen };
     let password = password();
     let data = directory.path().to_owned();
-    let format = format_in(&data, form);
+    let format = format_in(&data, form)?;
     let prepare = |context: &admin::Context| fill(context, &format, &password);
     let ready = |ready: &serve::Ready<'_>| {
         let address = ready.bound.iter().find(|bound| bound.protocol == Protocol::Imap).map(|bound| bound.address);
@@ -59,12 +59,14 @@ fn password() -> String {
 }
 
 /// With files, if there are any, beside the server's own.
-fn format_in(data: &Path, form: AccountForm) -> AccountFormat {
+fn format_in(data: &Path, form: AccountForm) -> Result<AccountFormat> {
     let mail = data.join("mail");
-    match form {
+    Ok(match form {
         AccountForm::Native => AccountFormat::Native,
         AccountForm::Mbox => AccountFormat::Mbox { inbox: mail.join("inbox"), root: mail.join("more") },
-    }
+        AccountForm::Maildir => AccountFormat::Maildir { root: mail, layout: MaildirLayout::default() },
+        AccountForm::Sql => return Err(Error::new(ErrorKind::Invalid, "the demo has no database")),
+    })
 }
 
 fn fill(context: &admin::Context, format: &AccountFormat, password: &str) -> Result<()> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use index::{Log, Mailbox, NewEntry, Reader, Row, State, Transaction};
-use model::{ErrorKind, MailboxId, MailboxName, Result, SpecialUse, Uid};
+use model::{ErrorKind, MailboxId, MailboxName, Result, SpecialUse, Uid, UidSet};
 
 use super::Listener;
 use super::restore::{MODSEQS_SKIPPED, RestoreReport, after_skipped};
@@ -68,13 +68,19 @@ fn key(reader: &mut Reader, state: &State, row: &Row) -> Result<Key> {
 }
 
 impl Merge<'_> {
-    /// Brings back what is missing of `mailbox`, in the order of the UIDs.
-    pub(super) fn mailbox(&mut self, mailbox: &Mailbox, target: &Target, listener: Listener<'_>) -> Result<()> {
+    /// Brings back what is missing of `mailbox`, or of its entries `wanted`, in the order of the UIDs.
+    pub(super) fn mailbox(
+        &mut self,
+        mailbox: &Mailbox,
+        wanted: Option<&UidSet>,
+        target: &Target,
+        listener: Listener<'_>,
+    ) -> Result<()> {
         let ready = self.prepare(mailbox, target)?;
         let mut present = self.present(ready.id)?;
         let (mut reader, source) = (self.from.reader(), self.from.state());
         let (mut batch, mut bytes, mut done) = (Vec::new(), 0, 0u64);
-        for (_, row) in mailbox.all_rows() {
+        for (_, row) in mailbox.all_rows().filter(|(_, row)| wanted.is_none_or(|uids| uids.contains_uid(row.uid))) {
             match key(&mut reader, &source, &row).map(|key| present.get_mut(&key).filter(|count| **count > 0)) {
                 Ok(Some(count)) => {
                     *count -= 1;

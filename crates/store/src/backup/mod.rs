@@ -30,7 +30,7 @@ use platform::{Disk, Env, LockGuard};
 use sha2::{Digest, Sha256};
 
 pub use manifest::{Snapshot, SnapshotFile};
-pub use restore::{RestoreOptions, RestoreReport};
+pub use restore::{Choice, RestoreOptions, RestoreReport};
 pub use save::SaveReport;
 pub use verify::{BackupFinding, VerifyReport};
 
