@@ -13,6 +13,8 @@ mod entries;
 mod mailboxes;
 #[path = "../support/mariadb.rs"]
 mod mariadb;
+#[path = "../../../store/tests/contract/quotas.rs"]
+mod quotas;
 #[macro_use]
 #[path = "../../../store/tests/contract/suite.rs"]
 mod suite;

@@ -129,9 +129,12 @@ impl MboxAccount {
             (true, false) if !names.has_path(wanted) => {
                 disk.create_dir_all_durable(parent_of(&to))?;
                 disk.rename(&from, &to)?;
+                // Known at once, whatever happens: nobody may take the file for gone.
+                names.set(id, wanted.to_owned());
                 disk.sync_dir(parent_of(&to))?;
                 disk.sync_dir(parent_of(&from))?;
                 self.remove_empty_dir(parent_of(&from));
+                return Ok(());
             }
             // Never made, or taken away.
             (false, _) if !names.has_path(wanted) => {}

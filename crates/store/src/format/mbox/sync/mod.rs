@@ -132,6 +132,10 @@ impl MboxAccount {
     /// The file is not there: an mbox without messages, if the place where it should be can be looked at and is where it was.
     fn absent(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
         let path = self.path_of(file_box.id).unwrap_or_default();
+        if self.env.disk.exists(&path)? {
+            // It was being renamed.
+            return Err(Error::new(ErrorKind::InUse, "the mailbox file has just got another name"));
+        }
         let top = if path == self.inbox { parent_of(&self.inbox) } else { &self.root };
         let found = self.env.disk.metadata(top).map_err(|error| Error::from(error).context(top.display()))?;
         let old = file_box.map();
