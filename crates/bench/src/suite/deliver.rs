@@ -5,7 +5,7 @@
 //! the twenty that Postfix opens unless told otherwise (`default_destination_concurrency_limit`), and by a hundred.
 //!
 //! Decisions:
-//! - one recipient a message, as transfer agents deliver that know no better; recipients in turn, of one account or of twenty;
+//! - 540 messages, as in `populate2006`; one recipient a message, as transfer agents deliver that know no better; recipients in turn, of one account or of twenty;
 //! - each message is an LMTP transaction of its own on a connection that stays; MAIL, RCPT and DATA are sent at once where PIPELINING
 //!   (RFC 2920) is offered, as Postfix does;
 //! - everything that is sent was put together before, and one thread a connection does nothing but write and read;
@@ -31,7 +31,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 const NAME: &str = "deliver";
-const MESSAGES: usize = 2_000;
+const MESSAGES: usize = 540;
 const QUICK_MESSAGES: usize = 60;
 const CONNECTIONS: [usize; 3] = [1, 20, 100];
 const QUICK_CONNECTIONS: [usize; 2] = [1, 20];
@@ -58,7 +58,7 @@ impl Suite for Deliver {
     }
 
     fn about(&self) -> &'static str {
-        "2,000 messages delivered by LMTP on 1, 20 and 100 connections that stay open, to one account and to twenty in turn, each message \
+        "540 messages delivered by LMTP on 1, 20 and 100 connections that stay open, to one account and to twenty in turn, each message \
          durable before its answer. The limit is the same bytes written to a file, with one fdatasync a message for one connection and one \
          for all that wait for more."
     }
@@ -133,7 +133,7 @@ fn measure(
     if round == 0 {
         empty(&accounts)?;
         let clients: Vec<LineConnection> = (0..case.connections).map(|_| client(port)).collect::<Result<_>>()?;
-        match syncs::during(&local.processes()?, || deliver(clients, &jobs).map(drop))? {
+        match syncs::during(|| local.processes(), || deliver(clients, &jobs).map(drop))? {
             Some(syncs) => {
                 let each = syncs as f64 / messages.len() as f64;
                 tools.recorder.sample(key("syncs"), round, each, Unit::Count, Better::Lower, Verdict::Right)?;
