@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use model::{Error, ErrorKind, Result};
 
-use self::args::{Admin, Args, Backup, Command, ConfigAction, Global, Sql};
+use self::args::{Admin, Args, Backup, ClusterAction, Command, ConfigAction, Global, Sql};
 use crate::config::{self, Config};
 use crate::serve::{self, Setup};
 use crate::{demo, logging};
@@ -48,6 +48,7 @@ fn run(args: Args) -> Result<ExitCode> {
             logging::start(&config.log)?;
             serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
         }
+        Command::Cluster(ClusterAction::Demo) => demo::cluster::run(global.json)?,
         Command::Demo { listen } => demo::run(listen, global.json)?,
         Command::Deliver(message) => return Ok(deliver(&global, &message)),
         Command::Bench { arguments } => {
