@@ -55,6 +55,9 @@ pub enum Command {
         #[arg(long, value_enum, default_value = "native")]
         format: AccountForm,
     },
+    /// Several servers on one database
+    #[command(subcommand)]
+    Cluster(ClusterAction),
     /// Put a message from standard input into a mailbox, through the server when one runs. Exit codes are those of sysexits.h: 64, 67 (no
     /// such user), 73 (never possible), 75 (try again)
     Deliver(Deliver),
@@ -84,6 +87,13 @@ pub enum Command {
     Sql(Sql),
     #[command(flatten)]
     Admin(Admin),
+}
+
+/// What to do with several servers.
+#[derive(Debug, Subcommand)]
+pub enum ClusterAction {
+    /// Start three database servers (Galera) and two Mailyard servers in a temporary directory, with sample mail, and say how to connect
+    Demo,
 }
 
 /// What to do with the database.

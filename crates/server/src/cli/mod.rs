@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use model::{Error, ErrorKind, Result};
 
-use self::args::{Admin, Args, Backup, Command, ConfigAction, Global, Sql};
+use self::args::{Admin, Args, Backup, ClusterAction, Command, ConfigAction, Global, Sql};
 use crate::config::{self, Config};
 use crate::serve::{self, Setup};
 use crate::{demo, logging};
@@ -49,6 +49,7 @@ fn run(args: Args) -> Result<ExitCode> {
             serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
         }
         Command::Demo { listen, format } => demo::run(listen, format, global.json)?,
+        Command::Cluster(ClusterAction::Demo) => demo::cluster::run(global.json)?,
         Command::Deliver(message) => return Ok(deliver(&global, &message)),
         Command::Bench { arguments } => {
             // Mail is nobody else's business, but the servers that are measured run as other users and share folders with this one.

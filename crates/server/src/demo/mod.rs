@@ -1,5 +1,7 @@
-//! `mailyard demo`: a server on sample mail, in a temporary directory that goes when it ends.
+//! `mailyard demo`: a server on sample mail, in a temporary directory that goes when it ends; `mailyard cluster demo` ([`cluster`]).
 
+pub mod cluster;
+mod galera;
 mod howto;
 mod mail;
 
