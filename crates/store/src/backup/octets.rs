@@ -40,7 +40,7 @@ pub(super) fn needed(state: &State) -> Messages {
     state.mailboxes().flat_map(|mailbox| mailbox.foreign(state)).map(|(row, known)| (row.email_id, known)).collect()
 }
 
-/// Writes packs.
+/// Writes a pack.
 pub(super) struct PackWriter<'a> {
     out: &'a dyn File,
     at: u64,
@@ -110,6 +110,9 @@ impl<'a> PackWriter<'a> {
     }
 }
 
+/// Is given a message: its id, what is known of it, its octets.
+pub(super) type Take<'t> = dyn FnMut(EmailId, &ForeignMessage, &[u8]) -> Result<()> + 't;
+
 /// A pack to be read.
 pub(super) struct Pack {
     file: std::sync::Arc<dyn File>,
@@ -161,7 +164,7 @@ impl Pack {
     }
 
     /// Gives every message to `take`, in the order in which they lie.
-    pub(super) fn read(&self, take: &mut dyn FnMut(EmailId, &ForeignMessage, &[u8]) -> Result<()>) -> Result<()> {
+    pub(super) fn read(&self, take: &mut Take<'_>) -> Result<()> {
         let mut at = 0;
         let mut messages = self.table.iter();
         while at < self.table_at {

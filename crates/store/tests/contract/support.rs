@@ -99,6 +99,7 @@ fn on_simulated_disk(kind: Kind) -> Format {
 }
 
 /// Accounts of a cluster; what a node keeps besides is on a simulated disk.
+#[allow(dead_code, reason = "for the tests of `store-sql`, which play the same suite")]
 pub fn on_cluster(cluster: Arc<dyn Cluster>) -> Format {
     Format { cluster: Some(cluster), ..on_simulated_disk(Kind::Native) }
 }
