@@ -43,7 +43,7 @@ pub(super) fn needed(state: &State) -> Messages {
     state.mailboxes().flat_map(|mailbox| mailbox.foreign(state)).map(|(row, known)| (row.email_id, known)).collect()
 }
 
-/// Writes packs.
+/// Writes a pack.
 pub(super) struct PackWriter<'a> {
     out: &'a dyn File,
     at: u64,
@@ -112,6 +112,9 @@ impl<'a> PackWriter<'a> {
         Ok(self.at)
     }
 }
+
+/// Is given a message: its id, what is known of it, its octets.
+pub(super) type Take<'t> = dyn FnMut(EmailId, &ForeignMessage, &[u8]) -> Result<()> + 't;
 
 /// A pack to be read.
 pub(super) struct Pack {
