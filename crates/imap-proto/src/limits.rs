@@ -18,6 +18,10 @@ pub const SEARCH_KEYS_MAX: usize = 1000;
 pub const SORT_CRITERIA_MAX: usize = 100;
 /// Mailbox specifiers in one ESEARCH, and mailboxes in one of them.
 pub const SEARCH_SOURCES_MAX: usize = 1000;
+/// Entries in one GETMETADATA or SETMETADATA.
+pub const METADATA_ENTRIES_MAX: usize = 1000;
+/// Longest name of a metadata entry, octets.
+pub const METADATA_ENTRY_BYTES_MAX: usize = 1000;
 /// Tags in one CANCELUPDATE.
 pub const CANCELLED_TAGS_MAX: usize = 100;
 /// Numbers and ranges in one sequence set as it is written.
@@ -30,6 +34,12 @@ pub const HEADER_FIELDS_MAX: usize = 500;
 pub const SECTION_PART_DEPTH_MAX: usize = 100;
 /// Flags in one flag list.
 pub const FLAGS_MAX: usize = 200;
+/// Groups of events in one NOTIFY.
+pub const EVENT_GROUPS_MAX: usize = 100;
+/// Events in one of them.
+pub const EVENTS_MAX: usize = 50;
+/// Resources in one SETQUOTA.
+pub const QUOTA_RESOURCES_MAX: usize = 20;
 /// Patterns in one LIST.
 pub const LIST_PATTERNS_MAX: usize = 100;
 /// Capabilities in one ENABLE.

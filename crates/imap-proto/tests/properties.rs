@@ -79,7 +79,7 @@ fn date() -> impl Strategy<Value = CivilDate> {
 }
 
 fn status_atts() -> impl Strategy<Value = Vec<StatusAtt>> {
-    proptest::sample::subsequence(StatusAtt::EVERY.to_vec(), 1..=10)
+    proptest::sample::subsequence(StatusAtt::EVERY.to_vec(), 1..=StatusAtt::EVERY.len())
 }
 
 fn part(least: usize) -> impl Strategy<Value = SectionPart> {
@@ -132,15 +132,20 @@ fn fetch_att() -> impl Strategy<Value = FetchAtt> {
     ]
 }
 
+fn without_duplicates(all: Vec<FetchAtt>) -> Vec<FetchAtt> {
+    let mut items: Vec<FetchAtt> = Vec::new();
+    for item in all {
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    items
+}
+
 fn fetch() -> impl Strategy<Value = Fetch> {
     let modifiers = (option::of(modseq()), any::<bool>(), option::of(partial_range()));
     (any::<bool>(), set(), vec(fetch_att(), 1..6), modifiers).prop_map(|(uid, set, all, modifiers)| {
-        let mut items: Vec<FetchAtt> = Vec::new();
-        for item in all {
-            if !items.contains(&item) {
-                items.push(item);
-            }
-        }
+        let items = without_duplicates(all);
         let (changed_since, vanished, partial) = modifiers;
         let vanished = vanished && uid && changed_since.is_some();
         let modifiers = FetchModifiers { changed_since, vanished, partial: partial.filter(|_| uid) };
@@ -253,9 +258,9 @@ fn thread() -> impl Strategy<Value = Thread> {
     })
 }
 
-fn multi_search() -> impl Strategy<Value = MultiSearch> {
+fn source() -> impl Strategy<Value = SearchSource> {
     let named = || vec(mailbox(), 1..3);
-    let source = prop_oneof![
+    prop_oneof![
         proptest::sample::select(vec![
             SearchSource::Selected,
             SearchSource::Inboxes,
@@ -265,8 +270,11 @@ fn multi_search() -> impl Strategy<Value = MultiSearch> {
         named().prop_map(SearchSource::Subtree),
         named().prop_map(SearchSource::SubtreeOne),
         named().prop_map(SearchSource::Mailboxes),
-    ];
-    (vec(source, 0..4), search())
+    ]
+}
+
+fn multi_search() -> impl Strategy<Value = MultiSearch> {
+    (vec(source(), 0..4), search())
         .prop_map(|(sources, search)| MultiSearch { sources, search: Search { uid: true, ..search } })
 }
 
@@ -306,6 +314,35 @@ fn store() -> impl Strategy<Value = Store> {
     (any::<bool>(), set(), option::of(modseq()), mode, any::<bool>(), vec(flag(), 0..5)).prop_map(
         |(uid, set, unchanged_since, mode, silent, flags)| Store { uid, set, unchanged_since, mode, silent, flags },
     )
+}
+
+fn quota() -> impl Strategy<Value = CommandBody> {
+    let limits = vec(("[A-Z][A-Z-]{0,8}", 0..=i64::MAX as u64), 0..4);
+    prop_oneof![
+        octets().prop_map(CommandBody::GetQuota),
+        mailbox().prop_map(CommandBody::GetQuotaRoot),
+        (octets(), limits).prop_map(|(root, limits)| CommandBody::SetQuota(SetQuota { root, limits })),
+    ]
+}
+
+fn notify() -> impl Strategy<Value = Notify> {
+    let event = prop_oneof![
+        vec(fetch_att(), 0..3).prop_map(|all| NotifyEvent::MessageNew(without_duplicates(all))),
+        proptest::sample::select(vec![
+            NotifyEvent::MessageExpunge,
+            NotifyEvent::FlagChange,
+            NotifyEvent::AnnotationChange,
+            NotifyEvent::MailboxName,
+            NotifyEvent::SubscriptionChange,
+            NotifyEvent::MailboxMetadataChange,
+            NotifyEvent::ServerMetadataChange,
+            NotifyEvent::Other("X-Event".to_owned()),
+        ]),
+    ];
+    let filter = prop_oneof![Just(MailboxFilter::SelectedDelayed), source().prop_map(MailboxFilter::Source)];
+    let group = (filter, vec(event, 0..4)).prop_map(|(filter, events)| EventGroup { filter, events });
+    let set = (any::<bool>(), vec(group, 1..4)).prop_map(|(status, groups)| Notify::Set { status, groups });
+    prop_oneof![Just(Notify::None), set]
 }
 
 fn body() -> impl Strategy<Value = CommandBody> {
@@ -361,6 +398,8 @@ fn body() -> impl Strategy<Value = CommandBody> {
         search().prop_map(|search| CommandBody::Search(Box::new(search))),
         sort().prop_map(|sort| CommandBody::Sort(Box::new(sort))),
         thread().prop_map(|thread| CommandBody::Thread(Box::new(thread))),
+        quota(),
+        notify().prop_map(CommandBody::Notify),
         multi_search().prop_map(|search| CommandBody::MultiSearch(Box::new(search))),
         vec(octets(), 1..4).prop_map(CommandBody::CancelUpdate),
         fetch().prop_map(CommandBody::Fetch),

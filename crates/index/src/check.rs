@@ -59,8 +59,12 @@ impl CheckReport {
 impl Log {
     /// Reads everything, verifies every checksum, and compares the state with a replay of the whole log. Sessions go on;
     /// sealing and compaction wait.
-    pub fn check(&self) -> Result<CheckReport> {
+    pub fn check(self: &Arc<Self>) -> Result<CheckReport> {
         let mut report = CheckReport::default();
+        if let Some(journal) = &self.journal {
+            self.check_shared(&**journal, &mut report)?;
+            return Ok(report);
+        }
         let _progress = self.progress();
         // In this order: the state is not older than the files, and the replay stops where the state does.
         let state = self.state();
@@ -152,7 +156,7 @@ fn is_same(a: &Mailbox, b: &Mailbox) -> bool {
         && a.all_rows().map(|(_, row)| row).eq(b.all_rows().map(|(_, row)| row))
 }
 
-fn compare(state: &State, replayed: &State, index_dir: &Path, report: &mut CheckReport) {
+pub(crate) fn compare(state: &State, replayed: &State, index_dir: &Path, report: &mut CheckReport) {
     let is_same_account = state.names == replayed.names
         && state.subscriptions == replayed.subscriptions
         && state.annotations == replayed.annotations
@@ -178,7 +182,9 @@ fn check_references(state: &State, layout: &Layout, dir: &Path, report: &mut Che
             let in_tail = layout.tails.iter().any(|tail| tail.find(row.email_id).is_some());
             let known = in_tail || state.foreign.has(row.email_id);
             let mut found = known;
-            for segment in layout.segments.iter().filter(|segment| !known && segment.may_have(row.email_id)) {
+            let may_have =
+                |segment: &&Arc<Segment>| segment.may_have(row.email_id) || segment.may_have_late(row.email_id);
+            for segment in layout.segments.iter().filter(|segment| !known && may_have(segment)) {
                 found |= segment.row_number(row.email_id)?.is_some();
             }
             if !found {
@@ -194,7 +200,12 @@ fn check_references(state: &State, layout: &Layout, dir: &Path, report: &mut Che
 pub fn remove_index(env: &Env, dir: &Path) -> Result<()> {
     let index = dir.join(INDEX_DIR);
     let _lock = env.disk.lock(&dir.join(LOCK_FILE))?;
-    match env.disk.list(&index) {
+    remove_files(env, &index)
+}
+
+/// Removes the files of a directory, if there is one.
+pub(crate) fn remove_files(env: &Env, index: &Path) -> Result<()> {
+    match env.disk.list(index) {
         Ok(entries) => {
             for entry in entries {
                 env.disk.remove(&index.join(entry.name))?;

@@ -4,7 +4,8 @@
 //! A record is dropped only when the states (the newest and the durable one) show that it says nothing any more:
 //! - an entry that is neither there nor can be brought back: its expunge record stays, and its UID and modseq in a counter;
 //! - flags of an entry that a later record set again;
-//! - a foreign message that no entry has any more;
+//! - a foreign message that no entry has any more, or whose bytes came into the log;
+//! - bytes of a message that are elsewhere by now;
 //! - annotations and \Recent floors that are no longer so.
 //!
 //! Records about mailboxes and expunges always stay: they are small, and numbers are never reused because of them.
@@ -21,7 +22,7 @@ use crate::log::Log;
 use crate::reader::Block;
 use crate::record::Event;
 use crate::segment::build::{Incoming, Plan, build};
-use crate::segment::format::SegmentRow;
+use crate::segment::format::{SegmentRow, Trailer};
 use crate::segment::{Segment, put_frame};
 use crate::state::Frame;
 
@@ -45,9 +46,9 @@ fn dead_bytes(segment: &Segment, live: &Live) -> Result<u64> {
     if trailer.rows == 0 {
         return Ok(0);
     }
-    let positions = live.positions(trailer.first_id, u64::from(trailer.ids));
     let rows = segment.rows()?;
-    let needed = rows.iter().flatten().filter(|row| is_needed(row, trailer.first_id, &positions));
+    let positions = live.positions(trailer.first_id, u64::from(trailer.ids), late_ids(&rows, trailer));
+    let needed = rows.iter().flatten().filter(|row| positions.find(row.email_id).is_some());
     Ok(trailer.message_bytes.saturating_sub(needed.map(|row| u64::from(row.len)).sum()))
 }
 
@@ -162,9 +163,14 @@ impl Log {
                 Ok(())
             })?;
         }
-        let positions = if messages.is_empty() { Vec::new() } else { live.positions(first_id, end_id - first_id) };
         let id = |message: &(usize, SegmentRow)| -> EmailId { message.1.email_id };
-        let messages = in_order(messages, id, first_id, &positions);
+        let messages = if messages.is_empty() {
+            messages
+        } else {
+            let late = messages.iter().map(id).filter(|id| !(first_id..end_id).contains(&id.0));
+            let positions = live.positions(first_id, end_id - first_id, late);
+            in_order(messages, id, &positions)
+        };
         let incoming: Vec<Incoming> = messages.iter().map(|(_, row)| Incoming::from(row)).collect();
         let plan = Plan {
             first_frame: first.trailer.first_frame,
@@ -191,9 +197,10 @@ impl Log {
     }
 }
 
-fn is_needed(row: &SegmentRow, first_id: u64, positions: &[Option<crate::live::Position>]) -> bool {
-    let index = usize::try_from(row.email_id.0.wrapping_sub(first_id)).ok();
-    index.and_then(|index| positions.get(index)).is_some_and(Option::is_some)
+/// The ids of rows that were given before the segment's frames.
+fn late_ids<'a>(rows: &'a [Result<SegmentRow>], trailer: &'a Trailer) -> impl Iterator<Item = EmailId> + 'a {
+    let own = trailer.first_id..trailer.first_id.saturating_add(u64::from(trailer.ids));
+    rows.iter().flatten().map(|row| row.email_id).filter(move |id| !own.contains(&id.0))
 }
 
 /// The records of a frame that still say something, written; counters stand for those that do not. Adds to `foreign` the foreign
@@ -233,6 +240,20 @@ fn keep(frame: &Frame, events: Vec<Event>, live: &Live, foreign: &mut u32) -> Ve
                 *foreign += messages.len() as u32;
                 if !messages.is_empty() {
                     Event::ForeignMessages { messages }.write(&mut out, frame.time);
+                }
+            }
+            // As long as there is the message: an earlier record may say that it is foreign.
+            Event::BytesHere { mut ids } => {
+                ids.retain(|id| live.has_message(*id));
+                if !ids.is_empty() {
+                    Event::BytesHere { ids }.write(&mut out, frame.time);
+                }
+            }
+            // The entries stay as they are named: an older record may still have one that was discarded later, and is let go of then.
+            Event::BytesElsewhere { mut messages, entries } => {
+                messages.retain(|(id, _)| live.has_foreign(*id));
+                if !messages.is_empty() {
+                    Event::BytesElsewhere { messages, entries }.write(&mut out, frame.time);
                 }
             }
             Event::RecentFloor { mailbox, uid } if !live.has_recent_floor(mailbox, uid) => {}

@@ -6,7 +6,7 @@ use std::path::Path;
 use model::{EmailId, ModSeq};
 
 use crate::segment::column::{BLOCK_ENTRY_BYTES, BlockEntry, ColumnSpan};
-use crate::segment::format::{ROW_BYTES, SEGMENT_MAGIC, SegmentRow, TRAILER_BYTES, Trailer};
+use crate::segment::format::{ROW_BYTES, SEGMENT_MAGIC, SEGMENT_MAGIC_LATE, SegmentRow, TRAILER_BYTES, Trailer};
 use crate::state::Frame;
 use crate::tail::{FRAME_HEADER_BYTES, FRAME_MAGIC, FrameHeader, TAIL_HEADER_BYTES, TAIL_MAGIC, write_tail_header};
 
@@ -104,9 +104,12 @@ fn segment_structures() {
         events_copy: span(50),
         rows_copy_at: 60,
         foreign: 70,
+        late: 3,
+        late_first: 80,
+        late_last: 90,
     };
     let fields = [
-        ("magic", SEGMENT_MAGIC),
+        ("magic", SEGMENT_MAGIC_LATE),
         ("first_frame", 1),
         ("last_frame", 2),
         ("generation", 3),
@@ -123,9 +126,15 @@ fn segment_structures() {
         ("events_copy", 50),
         ("rows_copy_at", 60),
         ("foreign", 70),
+        ("late", 3),
+        ("late_first", 80),
+        ("late_last", 90),
     ];
     hold(&document, "## Segment trailer", &trailer.write(), TRAILER_BYTES, &fields);
     assert_eq!(Trailer::read(&trailer.write()), Some(trailer));
+    let without = Trailer { late: 0, late_first: 0, late_last: 0, ..trailer };
+    assert!(without.write().starts_with(&SEGMENT_MAGIC.to_le_bytes()), "older versions read it");
+    assert_eq!(Trailer::read(&without.write()), Some(without));
 
     let row = SegmentRow {
         email_id: EmailId(1),

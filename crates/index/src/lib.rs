@@ -24,6 +24,7 @@ mod files;
 mod foreign;
 #[cfg(test)]
 mod format_doc;
+mod journal;
 mod layout;
 mod live;
 mod log;
@@ -44,13 +45,15 @@ pub use check::{CheckReport, Finding, remove_index};
 pub use compact::Space;
 pub use files::{LogFile, LogFiles};
 pub use foreign::{Foreign, ForeignMessage};
+pub use journal::{ExpungedNews, Journal, MailboxNews, News, Transacted, Wait};
 pub use log::{HandOver, Job, Listener, Log, Ticket, Wake};
 pub use maintain::{Budget, MaintainReport};
 pub use message::{MessageWriter, PendingMessage};
 pub use options::Options;
 pub use reader::{Derive, MessageBytes, MessageInfo, Reader};
+pub use record::{Event, NewRow};
 pub use sealed::Sealed;
-pub use state::{Changes, DeletedMailbox, ExpungedRow, Mailbox, Row, Rows, State};
+pub use state::{Changes, DeletedMailbox, ExpungedRow, Mailbox, Row, Rows, State, Usage};
 pub use transaction::{
     ANNOTATION_KEY_BYTES_MAX, ANNOTATION_VALUE_BYTES_MAX, Copied, FRAME_EVENTS_BYTES_MAX, FRAME_MESSAGES_MAX,
     FlagsOutcome, NewEntry, Transaction,

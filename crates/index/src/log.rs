@@ -14,6 +14,7 @@ use model::{Error, ErrorKind, Result};
 use platform::{Env, LockGuard};
 
 use crate::foreign::Foreign;
+use crate::journal::{Journal, Wait};
 use crate::layout::Layout;
 use crate::message::MessageWriter;
 use crate::options::Options;
@@ -47,6 +48,10 @@ pub struct Log {
     pub(crate) derive: Option<Arc<dyn Derive>>,
     pub(crate) foreign: Option<Arc<dyn Foreign>>,
     pub(crate) foreign_caches: crate::cache::ForeignCaches,
+    /// What stands behind the account instead of files.
+    pub(crate) journal: Option<Arc<dyn Journal>>,
+    /// Held by whoever changes what this node knows of the other nodes of a journal.
+    pub(crate) taking: Mutex<()>,
     head: Mutex<Head>,
     settled: Condvar,
     writer: Mutex<TailWriter>,
@@ -54,6 +59,8 @@ pub struct Log {
     pub(crate) layout: RwLock<Arc<Layout>>,
     /// Rises with every change of the layout: who has one sees for the price of a load that it is still the newest.
     pub(crate) layout_version: AtomicU64,
+    /// Rises with every published state that has other foreign messages than the one before, but for those that were expunged.
+    pub(crate) moved_version: AtomicU64,
     /// Held by whoever seals, compacts or writes a checkpoint.
     pub(crate) maintenance: Mutex<crate::maintain::Progress>,
     listener: RwLock<Option<Listener>>,
@@ -151,6 +158,19 @@ impl Log {
         foreign: Option<Arc<dyn Foreign>>,
     ) -> Result<Arc<Log>> {
         let opened = crate::recover::open(env, dir, &options)?;
+        Self::made(env, dir, options, derive, foreign, None, opened)
+    }
+
+    /// A log of what was found.
+    pub(crate) fn made(
+        env: &Env,
+        dir: &Path,
+        options: Options,
+        derive: Option<Arc<dyn Derive>>,
+        foreign: Option<Arc<dyn Foreign>>,
+        journal: Option<Arc<dyn Journal>>,
+        opened: Opened,
+    ) -> Result<Arc<Log>> {
         // A tail that ends in damage stays as it is; the next frame begins another one.
         let is_whole = |tail: &Arc<crate::tail::Tail>| tail.last_frame() == opened.state.frame;
         let tail = opened.layout.tails.last().filter(|tail| is_whole(tail)).cloned();
@@ -164,6 +184,8 @@ impl Log {
             derive,
             foreign,
             foreign_caches: Default::default(),
+            journal,
+            taking: Mutex::new(()),
             published: RwLock::new(Arc::new(state.clone())),
             head: Mutex::new(Head {
                 state,
@@ -181,6 +203,7 @@ impl Log {
             writer: Mutex::new(writer),
             layout: RwLock::new(Arc::new(opened.layout)),
             layout_version: AtomicU64::new(0),
+            moved_version: AtomicU64::new(0),
             maintenance: Mutex::new(opened.progress),
             listener: RwLock::new(None),
             other_writer: OnceLock::new(),
@@ -238,10 +261,15 @@ impl Log {
     /// Runs `change` on the newest state, durable or not, and queues what it did as one frame. When `change` fails, nothing
     /// was done. The ticket waits for the sync; a transaction that changed nothing needs none.
     ///
-    /// `ReadOnlyAfterFailure` after a failed write or sync.
+    /// `ReadOnlyAfterFailure` after a failed write or sync. With a journal this waits until this node is the writer.
     pub fn transact<T>(self: &Arc<Self>, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<(T, Ticket)> {
         let now = self.env.clock.now().seconds;
         let mut head = self.head();
+        while !self.may_write() {
+            drop(head);
+            self.become_writer(Wait::Long)?;
+            head = self.head();
+        }
         if let Some(why) = &head.closed {
             return Err(Error::new(ErrorKind::ReadOnlyAfterFailure, why.clone()));
         }
@@ -251,7 +279,9 @@ impl Log {
             // What the caller saw may not be durable yet: the ticket is that of the last change before it.
             return Ok((value, Ticket { log: Arc::clone(self), serial: head.serial }));
         };
-        head.state = state;
+        // A journal's history is told by its incarnation alone.
+        let chain = if self.is_shared() { head.state.chain } else { state.chain };
+        head.state = State { chain, ..state };
         head.serial += 1;
         head.queue_bytes += crate::tail::frame_len(&finished);
         head.queue.push(finished);
@@ -262,6 +292,15 @@ impl Log {
             self.settle(serial)?;
         }
         Ok((value, Ticket { log: Arc::clone(self), serial }))
+    }
+
+    /// [`Log::transact`] for a change that is worth waiting for to nobody: not done while another node writes.
+    pub fn transact_if_free<T>(self: &Arc<Self>, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
+        if !self.may_write() {
+            self.become_writer(Wait::Never)?;
+        }
+        let (value, _unwaited) = self.transact(change)?;
+        Ok(value)
     }
 
     /// [`Log::transact`] and [`Ticket::wait`].
@@ -337,9 +376,16 @@ impl Log {
         head.is_writing = true;
         drop(head);
 
-        let result = self.write_batch(&batch);
+        let result = match &self.journal {
+            Some(journal) => self.commit_to(&**journal, &state, &batch),
+            None => self.write_batch(&batch),
+        };
         if result.is_ok() {
             *self.published.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+            // After it: who sees the new number sees the state as well.
+            if batch.iter().any(|transaction| transaction.has_moved_bytes) {
+                self.moved_version.fetch_add(1, Ordering::Release);
+            }
         }
 
         let mut head = self.head();
@@ -362,10 +408,32 @@ impl Log {
         if !is_written {
             return self.head();
         }
+        self.tell_listener();
+        self.head()
+    }
+
+    /// Calls whoever wants to know of a newly published state.
+    pub(crate) fn tell_listener(&self) {
         if let Some(listener) = &*self.listener.read().unwrap_or_else(PoisonError::into_inner) {
             listener(&self.state());
         }
-        self.head()
+    }
+
+    /// Whether nothing is queued or being written.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let head = self.head();
+        head.queue.is_empty() && !head.is_writing
+    }
+
+    /// Publishes a state that has more than was known up to `since`. False, and nothing done, when something was changed meanwhile.
+    pub(crate) fn replace_state(&self, since: model::ModSeq, state: State) -> bool {
+        let mut head = self.head();
+        if head.is_writing || !head.queue.is_empty() || head.state.modseq() != since {
+            return false;
+        }
+        head.state = state.clone();
+        *self.published.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+        true
     }
 
     /// Takes back everything that is not durable: the failed batch, and what was built on it meanwhile.
@@ -448,7 +516,11 @@ impl Log {
         result
     }
 
-    fn finish(&self) -> Result<()> {
+    fn finish(self: &Arc<Self>) -> Result<()> {
+        if self.is_shared() {
+            // One that cannot be told lets go by itself, after a while.
+            let _ = self.give_way();
+        }
         self.trim_tail()?;
         self.checkpoint()
     }

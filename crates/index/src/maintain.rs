@@ -29,6 +29,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// The last frame that the checkpoint covers.
+    pub(crate) fn checkpointed(&self) -> u64 {
+        self.checkpointed
+    }
+
     pub(crate) fn new(checkpointed: u64, findings: Vec<Finding>) -> Self {
         Progress { checkpointed, findings, ..Progress::default() }
     }
@@ -75,7 +80,10 @@ impl Log {
     /// go on meanwhile. Call it now and then (every few seconds) from one thread; without it the log grows but stays right.
     pub fn maintain(self: &Arc<Self>, budget: Budget) -> Result<MaintainReport> {
         let mut report = MaintainReport::default();
-        let mut done = self.maintain_log(budget, &mut report)?;
+        let mut done = match self.is_shared() {
+            true => self.maintain_shared(budget, &mut report)?,
+            false => self.maintain_log(budget, &mut report)?,
+        };
         // Without the lock: whoever has the files of foreign messages may find that one has changed, and write that into the log.
         while done < budget.bytes {
             let Some(bytes) = self.build_foreign_cache()? else { break };
@@ -149,7 +157,7 @@ impl Log {
         self.checkpoint_with(&mut progress).map(drop)
     }
 
-    fn checkpoint_with(&self, progress: &mut Progress) -> Result<bool> {
+    pub(crate) fn checkpoint_with(&self, progress: &mut Progress) -> Result<bool> {
         let layout = self.layout();
         let covered_end = layout.tails.last().map_or(0, |tail| tail.end());
         let state = self.state();

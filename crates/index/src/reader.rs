@@ -16,9 +16,9 @@ use platform::File;
 use crate::foreign::{self, Foreign, ForeignMessage};
 use crate::layout::Layout;
 use crate::log::Log;
-use crate::segment::Segment;
 use crate::segment::column::{ColumnSpan, corrupt};
 use crate::segment::format::{ROW_BYTES, SegmentRow};
+use crate::segment::{LatePage, Segment};
 use crate::state::State;
 use crate::tail::{Tail, TailMessage, is_message_whole};
 
@@ -58,8 +58,9 @@ pub(crate) struct Finder {
     layout: Arc<Layout>,
     layout_version: u64,
     pages: Pages,
-    /// The state as of the last look for a foreign message, in an account that may have such.
+    /// The state as of the last look for a foreign message, in an account that may have such, and how often messages had moved by then.
     state: Option<Arc<State>>,
+    moved_version: u64,
 }
 
 /// The cells of the id table and the rows that were read last.
@@ -67,6 +68,8 @@ pub(crate) struct Finder {
 struct Pages {
     ids: Page,
     rows: Page,
+    /// Of the table of late messages of one segment.
+    late: (Option<Arc<Segment>>, LatePage),
 }
 
 /// A run of fixed-width cells of one segment.
@@ -256,7 +259,7 @@ fn segment_header<'b>(
 impl Pages {
     /// The row of a message in a segment. A damaged id table is made up for by looking through the rows.
     fn row(&mut self, segment: &Arc<Segment>, id: EmailId) -> Result<Option<(SegmentRow, u32)>> {
-        if segment.trailer.rows == 0 {
+        if segment.trailer.own_rows() == 0 {
             return Ok(None);
         }
         let index = (id.0 - segment.trailer.first_id) as u32;
@@ -278,6 +281,21 @@ impl Pages {
         {
             return Ok(Some((row, number)));
         }
+        Self::scan(segment, id)
+    }
+
+    /// The row of a late message; `None` as well when the table is damaged.
+    fn late_row(&mut self, segment: &Arc<Segment>, id: EmailId) -> Result<Option<(SegmentRow, u32)>> {
+        if !is_same(&self.late.0, segment) {
+            self.late = (Some(Arc::clone(segment)), LatePage::default());
+        }
+        let Some(number) = segment.late_row(id, &mut self.late.1)? else { return Ok(None) };
+        let row = self.numbered_row(segment, number).ok().filter(|row| row.email_id == id);
+        Ok(row.map(|row| (row, number)))
+    }
+
+    /// The row of a message, looked for among all.
+    fn scan(segment: &Segment, id: EmailId) -> Result<Option<(SegmentRow, u32)>> {
         let mut damaged = None;
         for (n, row) in segment.rows()?.into_iter().enumerate() {
             match row {
@@ -307,20 +325,26 @@ impl Pages {
 impl Finder {
     fn new(log: Arc<Log>) -> Self {
         let layout_version = log.layout_version.load(Ordering::Acquire);
-        Finder { layout: log.layout(), layout_version, log, pages: Pages::default(), state: None }
+        Finder { layout: log.layout(), layout_version, log, pages: Pages::default(), state: None, moved_version: 0 }
     }
 
     /// What is known of a foreign message. One that was expunged since the last look may still be known; that its bytes are gone
     /// is for whoever has the file to say.
     fn foreign(&mut self, id: EmailId) -> Option<ForeignMessage> {
-        if let Some(message) = self.state.as_ref().and_then(|state| state.foreign(id)) {
-            return Some(message);
+        // The number first: the state that is read after it is not older.
+        let moved_version = self.log.moved_version.load(Ordering::Acquire);
+        if moved_version != self.moved_version {
+            (self.state, self.moved_version) = (None, moved_version);
         }
-        self.state.insert(self.log.state()).foreign(id)
+        self.state.get_or_insert_with(|| self.log.state()).foreign(id)
     }
 
     /// Where a message is; `Expunged` when it is nowhere.
     pub(crate) fn place(&mut self, id: EmailId) -> Result<Place<'_>> {
+        if let Some(journal) = &self.log.journal {
+            let gone = || Error::new(ErrorKind::Expunged, format!("the message {id} is no longer there"));
+            return journal.message(id)?.map(Place::Foreign).ok_or_else(gone);
+        }
         if self.log.foreign.is_some()
             && let Some(message) = self.foreign(id)
         {
@@ -331,8 +355,19 @@ impl Finder {
         if version != self.layout_version {
             (self.layout, self.layout_version) = (self.log.layout(), version);
         }
-        // The segments first: most messages are there, and a tail has a lock.
         let layout = &self.layout;
+        // Late messages first: the segment of their ids would be looked through in vain.
+        for tail in layout.tails.iter().rev().filter(|tail| tail.may_have_late(id)) {
+            if let Some(message) = tail.find(id) {
+                return Ok(Place::Tail(Arc::clone(tail), message));
+            }
+        }
+        for segment in layout.segments.iter().rev().filter(|segment| segment.may_have_late(id)) {
+            if let Some((row, number)) = self.pages.late_row(segment, id)? {
+                return Ok(Place::Segment(segment, row, number));
+            }
+        }
+        // The segments first: most messages are there, and a tail has a lock.
         let at = layout.segments.partition_point(|segment| segment.trailer.first_id <= id.0);
         let candidates = layout.segments.get(..at).unwrap_or_default();
         if let Some(segment) = candidates.iter().rev().find(|segment| segment.may_have(id))
@@ -347,6 +382,11 @@ impl Finder {
         }
         if let Some(message) = self.log.state().foreign(id) {
             return Ok(Place::Foreign(message));
+        }
+        for segment in layout.segments.iter().rev().filter(|segment| segment.may_have_late(id)) {
+            if let Some((row, number)) = Pages::scan(segment, id)? {
+                return Ok(Place::Segment(segment, row, number));
+            }
         }
         let kind = if self.log.is_damaged { ErrorKind::Corrupt } else { ErrorKind::Expunged };
         Err(Error::new(kind, format!("the message {id} is no longer there")))

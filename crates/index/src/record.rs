@@ -10,107 +10,75 @@ use crate::codec::{Input, put_bytes, put_signed, put_varint, put_varint_wide};
 
 /// An entry as a record has it; its modseq is that of its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NewRow {
-    pub(crate) uid: Uid,
-    pub(crate) flags: Flags,
-    pub(crate) internal_date: DateTime,
-    pub(crate) save_date: i64,
-    pub(crate) size: u32,
-    pub(crate) email_id: EmailId,
+pub struct NewRow {
+    /// Its number in the mailbox.
+    pub uid: Uid,
+    /// Its flags; what the keyword bits mean is the mailbox's keyword table.
+    pub flags: Flags,
+    /// INTERNALDATE.
+    pub internal_date: DateTime,
+    /// SAVEDATE, seconds since 1970 UTC.
+    pub save_date: i64,
+    /// Octets of the message.
+    pub size: u32,
+    /// The message.
+    pub email_id: EmailId,
 }
 
-/// One event.
+/// One thing that a transaction did, as its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    MailboxCreated {
-        id: MailboxId,
-        name: MailboxName,
-        uidvalidity: u32,
-        special_use: u16,
-    },
-    MailboxRenamed {
-        id: MailboxId,
-        name: MailboxName,
-    },
-    MailboxDeleted {
-        id: MailboxId,
-    },
-    MailboxUndeleted {
-        id: MailboxId,
-        name: MailboxName,
-    },
-    SpecialUse {
-        id: MailboxId,
-        bits: u16,
-    },
-    Subscribed {
-        name: MailboxName,
-    },
-    Unsubscribed {
-        name: MailboxName,
-    },
-    KeywordAdded {
-        mailbox: MailboxId,
-        keyword: Keyword,
-    },
-    /// The bytes follow the events of the frame, in the order of these records. Only in tails.
-    Message {
-        email_id: EmailId,
-        len: u32,
-        header_len: u32,
-        crc: u32,
-    },
-    Entries {
-        mailbox: MailboxId,
-        rows: Vec<NewRow>,
-    },
-    FlagsSet {
-        mailbox: MailboxId,
-        flags: Flags,
-        uids: UidSet,
-    },
-    Expunged {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
-    Restored {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
-    RecentFloor {
-        mailbox: MailboxId,
-        uid: u32,
-    },
-    MailboxAnnotated {
-        mailbox: MailboxId,
-        key: String,
-        value: Option<Vec<u8>>,
-    },
-    AccountAnnotated {
-        key: String,
-        value: Option<Vec<u8>>,
-    },
+#[expect(missing_docs, reason = "the fields are those of the byte tables in docs/format-log.md")]
+pub enum Event {
+    /// A mailbox is new.
+    MailboxCreated { id: MailboxId, name: MailboxName, uidvalidity: u32, special_use: u16 },
+    /// A mailbox has another name.
+    MailboxRenamed { id: MailboxId, name: MailboxName },
+    /// A mailbox is gone, with what it held; it can be brought back for a while.
+    MailboxDeleted { id: MailboxId },
+    /// A deleted mailbox is back.
+    MailboxUndeleted { id: MailboxId, name: MailboxName },
+    /// What a mailbox is for: bit n is the special use with code n.
+    SpecialUse { id: MailboxId, bits: u16 },
+    /// A name is subscribed.
+    Subscribed { name: MailboxName },
+    /// A name is no longer subscribed.
+    Unsubscribed { name: MailboxName },
+    /// A mailbox has one more keyword, with the next number.
+    KeywordAdded { mailbox: MailboxId, keyword: Keyword },
+    /// A message is new. The bytes follow the events of the frame, in the order of these records. Only in tails.
+    Message { email_id: EmailId, len: u32, header_len: u32, crc: u32 },
+    /// A mailbox has new entries.
+    Entries { mailbox: MailboxId, rows: Vec<NewRow> },
+    /// Entries have these flags now.
+    FlagsSet { mailbox: MailboxId, flags: Flags, uids: UidSet },
+    /// Entries are gone; they can be brought back for a while.
+    Expunged { mailbox: MailboxId, uids: UidSet },
+    /// Entries that were gone have come back as others: they cannot be brought back again.
+    Restored { mailbox: MailboxId, uids: UidSet },
+    /// Entries below this UID are \\Recent to nobody.
+    RecentFloor { mailbox: MailboxId, uid: u32 },
+    /// A value is kept with a mailbox; without one, it is removed.
+    MailboxAnnotated { mailbox: MailboxId, key: String, value: Option<Vec<u8>> },
+    /// A value is kept with the account; without one, it is removed.
+    AccountAnnotated { key: String, value: Option<Vec<u8>> },
     /// What compaction must not lose of a mailbox when it drops records; and what a restore leaves out. A later one adds to it.
-    MailboxCounters {
-        mailbox: MailboxId,
-        uidnext: u64,
-        highest_modseq: u64,
-    },
+    MailboxCounters { mailbox: MailboxId, uidnext: u64, highest_modseq: u64 },
     /// Messages whose bytes lie elsewhere; ids rise strictly.
-    ForeignMessages {
-        messages: Vec<(EmailId, ForeignMessage)>,
-    },
+    ForeignMessages { messages: Vec<(EmailId, ForeignMessage)> },
     /// Expunged, and not to be brought back: the entries of foreign messages.
-    Discarded {
-        mailbox: MailboxId,
-        uids: UidSet,
-    },
+    Discarded { mailbox: MailboxId, uids: UidSet },
+    /// Foreign messages whose bytes are in the log from here on; ids rise strictly. In a tail the message record of each is in the
+    /// same frame.
+    BytesHere { ids: Vec<EmailId> },
+    /// Messages whose bytes lie elsewhere from here on, ids rise strictly; and the entries that have them.
+    BytesElsewhere { messages: Vec<(EmailId, ForeignMessage)>, entries: Vec<(MailboxId, UidSet)> },
 }
 
 const MESSAGE_KIND: u8 = 9;
+const BYTES_HERE_KIND: u8 = 20;
 
 /// The kinds on disk, with their names in `docs/format-log.md`. A number never changes its meaning.
-pub(crate) const KINDS: [(u8, &str); 19] = [
+pub(crate) const KINDS: [(u8, &str); 21] = [
     (1, "mailbox created"),
     (2, "mailbox renamed"),
     (3, "mailbox deleted"),
@@ -130,6 +98,8 @@ pub(crate) const KINDS: [(u8, &str); 19] = [
     (17, "mailbox counters"),
     (18, "foreign messages"),
     (19, "discarded"),
+    (BYTES_HERE_KIND, "bytes here"),
+    (21, "bytes elsewhere"),
 ];
 
 /// Why bytes are no event.
@@ -247,6 +217,45 @@ fn foreign(input: &mut Input<'_>) -> Option<Vec<(EmailId, ForeignMessage)>> {
     Some(messages)
 }
 
+fn put_ids(out: &mut Vec<u8>, ids: &[EmailId]) {
+    put_varint(out, ids.len() as u64);
+    let mut before = 0;
+    for id in ids {
+        put_varint(out, id.0.wrapping_sub(before));
+        before = id.0;
+    }
+}
+
+fn ids(input: &mut Input<'_>) -> Option<Vec<EmailId>> {
+    let count = usize::try_from(input.varint()?).ok()?;
+    // An id has a byte at least: a count that cannot be true asks for no memory.
+    let mut ids = Vec::with_capacity(count.min(input.0.len()));
+    let mut id = 0u64;
+    for n in 0..count {
+        let distance = input.varint()?;
+        id = id.checked_add(distance).filter(|_| n == 0 || distance > 0)?;
+        ids.push(EmailId(id));
+    }
+    Some(ids)
+}
+
+fn put_entries(out: &mut Vec<u8>, entries: &[(MailboxId, UidSet)]) {
+    put_varint(out, entries.len() as u64);
+    for (mailbox, uids) in entries {
+        put_varint(out, mailbox.0);
+        put_uids(out, uids);
+    }
+}
+
+fn entries(input: &mut Input<'_>) -> Option<Vec<(MailboxId, UidSet)>> {
+    let count = usize::try_from(input.varint()?).ok()?;
+    let mut entries = Vec::with_capacity(count.min(input.0.len()));
+    for _ in 0..count {
+        entries.push((mailbox_id(input)?, uids(input)?));
+    }
+    Some(entries)
+}
+
 fn put_value(out: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
     put_bytes(out, key.as_bytes());
     out.push(u8::from(value.is_some()));
@@ -294,6 +303,8 @@ impl Event {
             Event::MailboxCounters { .. } => 17,
             Event::ForeignMessages { .. } => 18,
             Event::Discarded { .. } => 19,
+            Event::BytesHere { .. } => BYTES_HERE_KIND,
+            Event::BytesElsewhere { .. } => 21,
         }
     }
 
@@ -363,6 +374,11 @@ impl Event {
                 put_varint(out, *highest_modseq);
             }
             Event::ForeignMessages { messages } => put_foreign(out, messages),
+            Event::BytesHere { ids } => put_ids(out, ids),
+            Event::BytesElsewhere { messages, entries } => {
+                put_foreign(out, messages);
+                put_entries(out, entries);
+            }
         }
     }
 
@@ -420,6 +436,8 @@ impl Event {
             },
             18 => Event::ForeignMessages { messages: foreign(input)? },
             19 => Event::Discarded { mailbox: mailbox_id(input)?, uids: uids(input)? },
+            BYTES_HERE_KIND => Event::BytesHere { ids: ids(input)? },
+            21 => Event::BytesElsewhere { messages: foreign(input)?, entries: entries(input)? },
             _ => return None,
         })
     }
@@ -434,12 +452,12 @@ impl Event {
         Ok(events)
     }
 
-    /// Reads only the messages among the events of a frame; the others may be long and are not looked into.
+    /// Reads only the messages among the events of a frame, and which of them are late; the others may be long and are not looked into.
     pub(crate) fn read_messages(bytes: &[u8], time: i64) -> Result<Vec<Event>, BadEvent> {
         let mut input = Input(bytes);
         let mut events = Vec::new();
         while let Some(&kind) = input.0.first() {
-            if kind == MESSAGE_KIND {
+            if kind == MESSAGE_KIND || kind == BYTES_HERE_KIND {
                 events.push(Event::read(&mut input, time)?);
                 continue;
             }
@@ -523,6 +541,10 @@ mod tests {
             }),
             (id(), uid_set()).prop_map(|(mailbox, uids)| Event::Discarded { mailbox, uids }),
             foreign_messages().prop_map(|messages| Event::ForeignMessages { messages }),
+            proptest::collection::btree_set(any::<u64>().prop_map(EmailId), 0..20)
+                .prop_map(|ids| Event::BytesHere { ids: ids.into_iter().collect() }),
+            (foreign_messages(), proptest::collection::vec((id(), uid_set()), 0..4))
+                .prop_map(|(messages, entries)| Event::BytesElsewhere { messages, entries }),
         ]
     }
 
@@ -542,7 +564,8 @@ mod tests {
             let mut bytes = Vec::new();
             event.write(&mut bytes, time);
             prop_assert_eq!(Event::read_all(&bytes, time), Ok(vec![event.clone()]));
-            let messages = if event.kind() == MESSAGE_KIND { vec![event] } else { vec![] };
+            let is_of_messages = [MESSAGE_KIND, BYTES_HERE_KIND].contains(&event.kind());
+            let messages = if is_of_messages { vec![event] } else { vec![] };
             prop_assert_eq!(Event::read_messages(&bytes, time), Ok(messages));
             // Cut or changed anywhere: an answer or an error, never a panic.
             let at = usize::from(noise.0) % bytes.len();

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::{Error, ErrorKind, Result};
-use platform::{Env, OpenMode, parent_of};
+use platform::{Env, LockGuard, OpenMode, parent_of};
 
 use crate::check::Finding;
 use crate::layout::{INDEX_DIR, LOCK_FILE, LOG_DIR, Layout, SPOOL_DIR};
 use crate::log::Opened;
 use crate::maintain::Progress;
 use crate::options::Options;
+use crate::record::Event;
 use crate::segment::{self, Segment};
 use crate::state::State;
 use crate::tail::{self, Tail, TailScan};
@@ -43,10 +44,7 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     if !env.disk.exists(&log_dir)? {
         env.disk.create_dir_all_durable(&log_dir)?;
     }
-    let lock = env
-        .disk
-        .lock(&dir.join(LOCK_FILE))
-        .map_err(|error| Error::from(error).context(format_args!("locking the account in {}", dir.display())))?;
+    let lock = lock(env, dir)?;
     empty_spool(env, dir)?;
     let mut files = list(env, &log_dir)?;
     let sealed = files.segments.last().map_or(0, |segment| segment.trailer.last_frame);
@@ -97,8 +95,14 @@ pub(crate) fn open(env: &Env, dir: &Path, options: &Options) -> Result<Opened> {
     Ok(Opened { state: replay.state, layout, progress, lock })
 }
 
+/// Locks the account's directory; `InUse` when another process has.
+pub(crate) fn lock(env: &Env, dir: &Path) -> Result<LockGuard> {
+    let lock = env.disk.lock(&dir.join(LOCK_FILE));
+    lock.map_err(|error| Error::from(error).context(format_args!("locking the account in {}", dir.display())))
+}
+
 /// Removes messages that were on their way in when the account was last open.
-fn empty_spool(env: &Env, dir: &Path) -> Result<()> {
+pub(crate) fn empty_spool(env: &Env, dir: &Path) -> Result<()> {
     let spool = dir.join(SPOOL_DIR);
     match env.disk.list(&spool) {
         Ok(entries) => {
@@ -307,6 +311,7 @@ impl Replay<'_> {
         for scanned in &scan.frames {
             let events = tail::read_message_events(scanned, &*tail.file)?;
             tail.extend(&tail::messages(scanned, &events), end, last);
+            tail.has_late_below(late_end(&events));
         }
         Ok(())
     }
@@ -318,6 +323,15 @@ impl Replay<'_> {
     fn find(&mut self, path: &Path, offset: u64, what: String) {
         self.findings.push(Finding { file: path.to_owned(), offset, email_id: None, what });
     }
+}
+
+/// One more than the largest id of a late message of a frame.
+fn late_end(events: &[Event]) -> u64 {
+    let ids = events.iter().filter_map(|event| match event {
+        Event::BytesHere { ids } => ids.last(),
+        _ => None,
+    });
+    ids.map(|id| id.0.saturating_add(1)).max().unwrap_or(0)
 }
 
 /// The state of a closed or open account from its log alone: what a check compares with.

@@ -77,12 +77,13 @@ impl Log {
         let ids_first = if layout.segments.is_empty() { 1 } else { before.first_id + u64::from(before.ids) };
         let parts = take_apart(tail, before.chain, ids_first)?;
         let positions = if parts.messages.is_empty() {
-            Vec::new()
+            None
         } else {
-            Live::new(self.live_states()).positions(ids_first, parts.ids_end - ids_first)
+            let late = parts.messages.iter().map(|(message, _)| message.email_id).filter(|id| id.0 < ids_first);
+            Some(Live::new(self.live_states()).positions(ids_first, parts.ids_end - ids_first, late))
         };
         let id = |message: &(Incoming, TailMessage)| -> EmailId { message.0.email_id };
-        let messages = in_order(parts.messages, id, ids_first, &positions);
+        let messages = positions.map_or_else(Vec::new, |positions| in_order(parts.messages, id, &positions));
         let incoming: Vec<Incoming> = messages.iter().map(|(incoming, _)| *incoming).collect();
         let plan = Plan {
             first_frame: tail.first_frame,

@@ -65,10 +65,15 @@ pub struct Transaction {
     events: Vec<u8>,
     message_events: Vec<u8>,
     pub(crate) messages: Vec<(EmailId, PendingMessage)>,
+    /// Foreign messages whose bytes come into the log. Their records come after those of new messages, as their bytes do.
+    late: Vec<(EmailId, PendingMessage)>,
     /// Foreign messages that are applied and not yet written as a record.
     foreign: Vec<(EmailId, ForeignMessage)>,
     /// Entries of one mailbox that are applied and not yet written as a record.
     open_rows: Option<(MailboxId, Vec<NewRow>)>,
+    /// Messages whose bytes are in the log now: applied and not yet written as a record.
+    open_late: Vec<EmailId>,
+    has_moved_bytes: bool,
 }
 
 /// A finished transaction, ready to be written.
@@ -78,6 +83,10 @@ pub(crate) struct Finished {
     pub(crate) events: Vec<u8>,
     pub(crate) events_crc: u32,
     pub(crate) messages: Vec<(EmailId, PendingMessage)>,
+    /// One more than the largest id among them that was given before.
+    pub(crate) late_end: u64,
+    /// Which messages are foreign is not as before: some are new, or moved into the log or out of it.
+    pub(crate) has_moved_bytes: bool,
 }
 
 fn not_found(what: &str) -> Error {
@@ -94,14 +103,18 @@ impl Transaction {
             events: Vec::new(),
             message_events: Vec::new(),
             messages: Vec::new(),
+            late: Vec::new(),
             foreign: Vec::new(),
             open_rows: None,
+            open_late: Vec::new(),
+            has_moved_bytes: false,
         }
     }
 
     /// The state with it, and what is to be written. `None`: nothing changed.
     pub(crate) fn finish(mut self) -> Result<Option<(State, Finished)>> {
         self.close_rows();
+        self.has_moved_bytes |= !self.foreign.is_empty();
         if !self.foreign.is_empty() {
             let messages = std::mem::take(&mut self.foreign);
             Event::ForeignMessages { messages }.write(&mut self.message_events, self.frame.time);
@@ -109,6 +122,13 @@ impl Transaction {
         if self.events.is_empty() && self.message_events.is_empty() {
             return Ok(None);
         }
+        let late_end = self.late.iter().map(|(id, _)| id.0.saturating_add(1)).max().unwrap_or(0);
+        for (email_id, message) in &self.late {
+            let (len, header_len, crc) = (message.len(), message.header_len(), message.crc());
+            let event = Event::Message { email_id: *email_id, len, header_len, crc };
+            event.write(&mut self.message_events, self.frame.time);
+        }
+        self.messages.append(&mut self.late);
         let mut events = self.message_events;
         events.append(&mut self.events);
         if events.len() > FRAME_EVENTS_BYTES_MAX {
@@ -117,8 +137,8 @@ impl Transaction {
         let events_crc = crc32c::crc32c(&events);
         self.state.foreign.purge();
         self.state.finish_frame(&self.frame, events_crc);
-        let Transaction { state, frame, messages, .. } = self;
-        Ok(Some((state, Finished { frame, events, events_crc, messages })))
+        let Transaction { state, frame, messages, has_moved_bytes, .. } = self;
+        Ok(Some((state, Finished { frame, events, events_crc, messages, late_end, has_moved_bytes })))
     }
 
     /// Everything as it is now, this transaction's own changes and those not yet durable included.
@@ -157,6 +177,11 @@ impl Transaction {
     }
 
     fn close_rows(&mut self) {
+        if !self.open_late.is_empty() {
+            let mut ids = std::mem::take(&mut self.open_late);
+            ids.sort_unstable();
+            Event::BytesHere { ids }.write(&mut self.events, self.frame.time);
+        }
         if let Some((mailbox, rows)) = self.open_rows.take() {
             Event::Entries { mailbox, rows }.write(&mut self.events, self.frame.time);
         }
@@ -563,5 +588,6 @@ fn special_use_bits(special_uses: &[SpecialUse]) -> u16 {
     special_uses.iter().fold(0, |bits, attribute| bits | 1 << attribute.code())
 }
 
+mod moved;
 #[cfg(test)]
 mod tests;

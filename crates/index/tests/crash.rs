@@ -275,6 +275,11 @@ struct Mirror<'a> {
     io_error: Option<::model::Error>,
 }
 
+/// The octets of a message's header: always the same of the same message.
+fn header_len(message: &[u8]) -> u32 {
+    (digest(message) % (message.len() as u64 + 1)) as u32
+}
+
 const NAMES: [&str; 7] = ["INBOX", "a", "a/b", "a/b/c", "a.b", "x", "x/y"];
 
 impl Mirror<'_> {
@@ -409,7 +414,7 @@ impl Mirror<'_> {
         let Some(id) = self.expected() else { return };
         for _ in 0..self.prng.between(1, 4) {
             let message = self.message();
-            let header_len = self.prng.below(message.len() as u64 + 1) as u32;
+            let header_len = header_len(&message);
             if self.prng.one_in(3) {
                 self.append_foreign(tx, id, message, header_len);
                 continue;
@@ -452,6 +457,75 @@ impl Mirror<'_> {
             self.add_entry(tx, id, email, &message, Some(foreign));
         }
         self.bytes.insert(email.0, Arc::new(message));
+    }
+
+    /// Every entry of a message, wherever it is.
+    fn entries_of(&mut self, email: u64) -> impl Iterator<Item = &mut Entry> {
+        let entries = self.account.mailboxes.values_mut().flat_map(|expected| expected.entries.values_mut());
+        entries.filter(move |entry| entry.email == email)
+    }
+
+    fn some_emails(&mut self, is_foreign: bool) -> Vec<u64> {
+        let all = self.account.mailboxes.values().flat_map(|expected| expected.entries.values());
+        let emails: BTreeSet<u64> =
+            all.filter(|entry| entry.foreign.is_some() == is_foreign).map(|entry| entry.email).collect();
+        let every = self.prng.between(1, 3);
+        emails.into_iter().filter(|_| self.prng.one_in(every)).collect()
+    }
+
+    /// Bytes of foreign messages come into the log.
+    fn move_in(&mut self, tx: &mut Transaction) {
+        let mut emails = self.some_emails(true);
+        if self.prng.one_in(2) {
+            emails.reverse();
+        }
+        for email in emails {
+            let message = Arc::clone(&self.bytes[&email]);
+            let mut writer = self.log.message_writer();
+            let pending = writer.write(&message).and_then(|()| writer.finish(header_len(&message)));
+            match pending {
+                Ok(pending) => tx.bytes_here(::model::EmailId(email), pending).unwrap(),
+                Err(error) => {
+                    self.io_error = Some(error);
+                    return;
+                }
+            }
+            self.entries_of(email).for_each(|entry| entry.foreign = None);
+            self.changed = true;
+        }
+    }
+
+    /// Bytes of messages leave the log.
+    fn move_out(&mut self, tx: &mut Transaction) {
+        let emails = self.some_emails(false);
+        let foreign = |bytes: &[u8]| ForeignMessage {
+            octets: bytes.len() as u32,
+            header_octets: header_len(bytes),
+            digest: digest(bytes),
+        };
+        let asked: Vec<_> =
+            emails.iter().map(|email| (::model::EmailId(*email), foreign(&self.bytes[email]))).collect();
+        let moved = tx.bytes_elsewhere(&asked).unwrap();
+        let horizon = self.now - self.retention;
+        for (id, message) in asked {
+            let expunged = self.account.mailboxes.values().flat_map(|expected| expected.expunged.values());
+            let expunged = expunged.filter(|(entry, _)| entry.email == id.0).map(|(_, time)| *time);
+            let deleted = self.account.deleted.values().flat_map(|(expected, time)| {
+                let kept = expected.expunged.values().map(|(entry, time)| (entry.email, *time));
+                let here = expected.entries.values().map(|entry| (entry.email, *time));
+                kept.chain(here).filter(|(email, _)| *email == id.0).map(|(_, time)| time)
+            });
+            let kept: Vec<i64> = expunged.chain(deleted).collect();
+            if moved.contains(&id) {
+                assert!(kept.iter().all(|time| *time <= horizon), "message {id} can still be brought back");
+                let bytes = Arc::clone(&self.bytes[&id.0]);
+                self.files.insert(id, &bytes, message.header_octets);
+                self.entries_of(id.0).for_each(|entry| entry.foreign = Some(message));
+                self.changed = true;
+            } else {
+                assert!(!kept.is_empty(), "message {id} stayed for no reason");
+            }
+        }
     }
 
     fn add_entry(
@@ -597,7 +671,9 @@ impl Mirror<'_> {
 
     fn any(&mut self, tx: &mut Transaction) {
         for _ in 0..self.prng.between(1, 2) {
-            match self.prng.below(20) {
+            match self.prng.below(24) {
+                20 | 21 => self.move_in(tx),
+                22 | 23 => self.move_out(tx),
                 0 | 1 => self.create(tx),
                 2 => self.rename(tx),
                 3 => self.delete(tx),

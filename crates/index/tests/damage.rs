@@ -55,19 +55,43 @@ fn account(sim: &SimEnv) -> (BTreeMap<u64, Vec<u8>>, Arc<Files>) {
             })
             .unwrap();
         messages.insert(email.0, message);
+        if n == 25 {
+            move_some(&log, &files, &messages);
+        }
         if n == 30 {
             log.maintain(Budget { bytes: u64::MAX }).unwrap();
         }
     }
     log.commit(|tx| tx.expunge(mailboxes[1], &UidSet::range(2, 4))).unwrap();
     // What can be brought back is there; what cannot is not.
-    messages.retain(|id, _| !files.ids().contains(&EmailId(*id)) || log.state().foreign(EmailId(*id)).is_some());
+    let is_lost = |id| id != MOVED_IN && files.ids().contains(&id) && log.state().foreign(id).is_none();
+    messages.retain(|id, _| !is_lost(EmailId(*id)));
     log.close().unwrap();
     for path in files_below(&sim.disk, Path::new(DIR)) {
         sim.disk.open(&path, OpenMode::ReadWrite).unwrap().sync_data().unwrap();
         sim.disk.sync_dir(path.parent().unwrap()).unwrap();
     }
     (messages, files)
+}
+
+/// A foreign message whose bytes come into the log, and one of the log's whose bytes leave it.
+const MOVED_IN: EmailId = EmailId(8);
+const MOVED_OUT: EmailId = EmailId(9);
+
+fn move_some(log: &Arc<Log>, files: &Files, messages: &BTreeMap<u64, Vec<u8>>) {
+    let mut writer = log.message_writer();
+    writer.write(&messages[&MOVED_IN.0]).unwrap();
+    let here = writer.finish(messages[&MOVED_IN.0].len() as u32 / 3).unwrap();
+    let bytes = &messages[&MOVED_OUT.0];
+    let (octets, header_octets) = (bytes.len() as u32, bytes.len() as u32 / 3);
+    files.insert(MOVED_OUT, bytes, header_octets);
+    let elsewhere = ForeignMessage { octets, header_octets, digest: digest(bytes) };
+    log.commit(|tx| {
+        tx.bytes_here(MOVED_IN, here)?;
+        assert_eq!(tx.bytes_elsewhere(&[(MOVED_OUT, elsewhere)])?, [MOVED_OUT]);
+        Ok(())
+    })
+    .unwrap();
 }
 
 fn files_below(disk: &SimDisk, dir: &Path) -> Vec<PathBuf> {

@@ -55,5 +55,8 @@ pub use parameter::decode_parameter;
 pub use preview::{PREVIEW_CHARS_MAX, PreviewBuilder, preview, preview_part, preview_parts};
 pub use scanner::{Scanner, scan};
 pub use structure::{Content, Disposition, Message, Parameter, Part, Section, Structure};
-pub use text::{SearchedText, TextExtractor, TextSink, body_text, field_text, header_text, part_text, searched_texts};
+pub use text::{
+    SearchedText, TextExtractor, TextSink, body_text, field_text, header_text, parameter_texts, part_text,
+    searched_texts,
+};
 pub use transfer::{Encoding, TransferDecoder, TransferError};

@@ -200,6 +200,12 @@ impl Part {
         self.media_type == b"TEXT"
     }
 
+    /// Whether SEARCH looks into it when it is a leaf: RFC 9051 §6.4.4 lets a server leave out "terminal content media types other than
+    /// TEXT and MESSAGE". So delivery reports (message/delivery-status) are searched, and attached data is not.
+    pub fn is_searched(&self) -> bool {
+        self.is_text() || self.media_type == b"MESSAGE"
+    }
+
     /// Whether this is a text/html part.
     pub fn is_html(&self) -> bool {
         self.is_text() && self.media_subtype == b"HTML"

@@ -1,16 +1,18 @@
 //! Decoded text of a message for SEARCH (RFC 9051 §6.4.4) and previews.
 //!
-//! What is text: of the header every field, decoded; of the body every text part (transfer encoding, character
-//! set and HTML markup undone) and the header of every message inside. What is attached in other types is
-//! not. Texts of different parts are separate: no match spans two.
+//! What is text: of the header every field, decoded; of the body every part of type text or message (transfer encoding,
+//! character set and HTML markup undone) and the header of every message inside. What is attached in other types is
+//! not. Texts of different parts are separate: no match spans two. The rules for users: `docs/search.md`.
 //!
 //! Memory: chunks of a few times the piece that is pushed.
 
 use crate::charset::CharsetDecoder;
 use crate::encoded_word::decode_unstructured;
+use crate::header::Field;
 use crate::html::HtmlText;
+use crate::parameter;
 use crate::transfer::TransferDecoder;
-use crate::{Content, HeaderBlock, Part, Structure};
+use crate::{Content, HeaderBlock, Limits, Part, Structure};
 use std::ops::{ControlFlow, Range};
 
 /// Takes text in chunks. `Break` ends the reading.
@@ -107,7 +109,7 @@ pub fn searched_texts(structure: &Structure) -> Vec<SearchedText<'_>> {
     let mut places = Vec::new();
     for part in structure.parts() {
         match &part.content {
-            Content::Leaf if part.is_text() => places.push(SearchedText::Body(part)),
+            Content::Leaf if part.is_searched() => places.push(SearchedText::Body(part)),
             Content::Message(message) => places.push(SearchedText::Header(message.root.header.clone())),
             _ => {}
         }
@@ -174,8 +176,28 @@ pub fn header_text(header: &[u8], sink: &mut dyn TextSink) -> ControlFlow<()> {
         sink.text(": ")?;
         sink.text(&field_text(field.value))?;
         sink.boundary()?;
+        for text in parameter_texts(&field) {
+            sink.text(&text)?;
+            sink.boundary()?;
+        }
     }
     ControlFlow::Continue(())
+}
+
+/// What a field says in the extended form of RFC 2231, decoded, for SEARCH TEXT and HEADER: a text `name=value` for each such
+/// parameter. They are found beside the field as it is written.
+pub fn parameter_texts(field: &Field<'_>) -> Vec<String> {
+    let has_parameters = field.is(b"Content-Type") || field.is(b"Content-Disposition");
+    if !has_parameters || memchr::memchr(b'*', field.value).is_none() {
+        return Vec::new();
+    }
+    let parsed = parameter::parse(field.value, Limits::default().parameters_max);
+    let extended = parsed.parameters.iter().filter_map(|parameter| parameter.name.strip_suffix(b"*"));
+    let text = |name: &[u8]| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        parameter::decode_parameter(&parsed.parameters, &name).map(|value| format!("{name}={value}"))
+    };
+    extended.filter_map(text).collect()
 }
 
 /// The decoded text of a field's value, for SEARCH HEADER: unfolded, encoded words decoded, without the white
@@ -224,6 +246,28 @@ mod tests {
         let _ = header_text(MESSAGE, &mut shown);
         assert_eq!(shown.0, "Subject: caf\u{e9}|Content-Type: multipart/mixed; boundary=b|");
         assert_eq!(field_text(b" =?utf-8?Q?caf=C3=A9?=\r\n x "), "caf\u{e9} x");
+    }
+
+    #[test]
+    fn extended_parameters_are_decoded() {
+        let header = b"Content-Disposition: attachment; filename*0*=utf-8''r%C3%A9s; filename*1=um.pdf; size=3\r\n\
+            Content-Type: text/plain; charset*=us-ascii''x; a*b\r\nX: filename*=utf-8''%41\r\n\r\n";
+        let texts: Vec<String> = HeaderBlock::new(header).fields().flat_map(|field| parameter_texts(&field)).collect();
+        assert_eq!(texts, ["filename=r\u{e9}sum.pdf", "charset=x"]);
+        let mut shown = Shown::default();
+        let _ = header_text(b"Content-Type: a/b; name*=us-ascii''%41\r\n\r\n", &mut shown);
+        assert_eq!(shown.0, "Content-Type: a/b; name*=us-ascii''%41|name=A|");
+    }
+
+    #[test]
+    fn reports_are_searched() {
+        let message = b"Content-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/delivery-status\n\n\
+            Final-Recipient: rfc822;x@y\n--b\nContent-Type: message/rfc822\n\nSubject: inner\n\nplain\n\
+            --b\nContent-Type: message/external-body; access-type=x\nContent-Transfer-Encoding: base64\n\nYWJj\n\
+            --b\nContent-Type: image/png\n\nnot this\n--b--\n";
+        let mut shown = Shown::default();
+        let _ = body_text(message, &scan(message).0, &mut shown);
+        assert_eq!(shown.0, "Final-Recipient: rfc822;x@y|Subject: inner|plain|abc|");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::Result;
+use model::{AccountName, Result};
 use platform::Env;
 use sessions::{Now, imap, lmtp, pop3};
 use store::Store;
@@ -149,16 +149,23 @@ fn make_current(
 ) -> Result<Current> {
     let observing = Observing { metrics: Arc::clone(metrics), clock: Arc::clone(&env.clock) };
     let observer: Arc<dyn sessions::Observer> = Arc::new(observing);
+    let administrators: Vec<AccountName> = config
+        .quota
+        .administrators
+        .iter()
+        .map(|name| AccountName::new(name).map_err(|error| error.context("quota.administrators")))
+        .collect::<Result<_>>()?;
     let imap = Arc::new(imap::Context {
         store: Arc::clone(store),
         authenticator: Arc::clone(logins) as Arc<dyn sessions::Authenticator>,
         observer: Arc::clone(&observer),
-        settings: imap_settings(&config),
+        settings: imap_settings(&config, &administrators),
     });
     let pop3 = Arc::new(pop3::Context {
         store: Arc::clone(store),
         authenticator: Arc::clone(logins) as Arc<dyn sessions::Authenticator>,
         observer: Arc::clone(&observer),
+        last_logins: Arc::default(),
         settings: pop3_settings(&config),
     });
     let lmtp = |recipients: Arc<dyn lmtp::Recipients>| {
@@ -188,13 +195,14 @@ fn login_limits(config: &Config) -> LoginLimits {
     }
 }
 
-fn imap_settings(config: &Config) -> imap::Settings {
+fn imap_settings(config: &Config, administrators: &[AccountName]) -> imap::Settings {
     imap::Settings {
         greeting: config.server.greeting.clone(),
         plain_text_login: match config.login.plain_text {
             PlainTextLogin::SecureOnly => imap::PlainTextLogin::SecureOnly,
             PlainTextLogin::Always => imap::PlainTextLogin::Always,
         },
+        administrators: administrators.to_vec(),
         compress: config.imap.compress,
         limits: imap::Limits {
             login_time_max: seconds(config.login.seconds_max),
@@ -211,12 +219,14 @@ fn imap_settings(config: &Config) -> imap::Settings {
 }
 
 fn pop3_settings(config: &Config) -> pop3::Settings {
-    let imap::Settings { greeting, plain_text_login, limits, .. } = imap_settings(config);
+    let imap::Settings { greeting, plain_text_login, limits, .. } = imap_settings(config, &[]);
     pop3::Settings {
         greeting,
         plain_text_login,
         uidl_format: config.pop3.uidl_format.clone(),
         mark_seen: config.pop3.mark_seen,
+        login_delay: seconds(config.pop3.login_delay_seconds),
+        keep_retrieved: config.pop3.keep_retrieved,
         limits: imap::Limits { idle_time_max: seconds(config.pop3.idle_seconds_max), ..limits },
     }
 }

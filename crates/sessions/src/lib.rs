@@ -12,6 +12,7 @@
 mod auth;
 mod connection;
 pub mod imap;
+mod lines;
 pub mod lmtp;
 mod output;
 pub mod pop3;

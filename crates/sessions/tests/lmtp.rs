@@ -2,17 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::sync::Arc;
-use std::time::Duration;
+mod line_client;
 
-use mailyard_sessions::lmtp::{Address, Context, Destination, LmtpSession, Place, Recipients, Settings};
-use mailyard_sessions::{Connection, Now, Output, ProtocolSession, Step, Work};
+use std::sync::Arc;
+
+use line_client::{CUTS, Client, NOW, WHOLE};
+use mailyard_sessions::lmtp::{Address, Context, Destination, LmtpSession, OverQuota, Place, Recipients, Settings};
+use mailyard_sessions::{Connection, ProtocolSession, Work};
 use model::{AccountName, Error, ErrorKind, MailboxName};
 use platform::sim::SimEnv;
-use store::{Options, Store};
-
-/// The time, which stands still.
-const NOW: Now = Now { monotonic: Duration::ZERO, unix_seconds: 1_000_000_000 };
+use store::{Options, OwnLimit, OwnLimits, Store};
 
 /// `ann`, `bob` and `cid`, and their mailboxes by `+` and, strictly, by `/`.
 struct Three;
@@ -56,62 +55,19 @@ fn messages(context: &Context, user: &str, mailbox: &str) -> Vec<String> {
     view.all_rows().map(&mut read).collect()
 }
 
-struct Client {
-    session: LmtpSession,
-    out: Output,
-    now: Now,
-    is_closed: bool,
-    piece: usize,
-}
-
-impl Client {
-    fn new(context: &Arc<Context>, piece: usize, output: usize) -> Client {
-        let peer = Some([192, 0, 2, 7].into());
-        let connection = Connection { id: 5, peer, starttls_available: true, ..Connection::default() };
-        let session = LmtpSession::new(Arc::clone(context), connection, Arc::new(|| ()), NOW);
-        Client { session, out: Output::new(output), now: NOW, is_closed: false, piece }
-    }
-
-    fn said(&mut self) -> String {
-        let mut said = Vec::new();
-        loop {
-            let step = self.session.step(self.now, &mut self.out);
-            said.extend_from_slice(self.out.pending());
-            self.out.consume(usize::MAX);
-            match step {
-                Step::Output => {}
-                Step::NeedInput { .. } => break,
-                Step::StartTls => self.session.tls_started(Default::default()),
-                Step::Close => {
-                    self.is_closed = true;
-                    break;
-                }
-            }
-        }
-        String::from_utf8(said).unwrap()
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> String {
-        let mut said = String::new();
-        for piece in bytes.chunks(self.piece) {
-            let mut rest = piece;
-            while !rest.is_empty() && !self.is_closed {
-                let taken = self.session.receive(rest);
-                rest = &rest[taken..];
-                said += &self.said();
-            }
-        }
-        said
-    }
+fn client(context: &Arc<Context>, cut: (usize, usize)) -> Client<LmtpSession> {
+    let peer = Some([192, 0, 2, 7].into());
+    let connection = Connection { id: 5, peer, starttls_available: true, ..Connection::default() };
+    Client::new(LmtpSession::new(Arc::clone(context), connection, Arc::new(|| ()), NOW), cut)
 }
 
 /// Plays a conversation in each cut: `C:` lines are sent with CRLF, or as they are after `C-`, with `\r`, `\n`, `\0` and `\xff` written so.
 /// What follows without an answer between is sent at once (PIPELINING).
 fn play(script: &str) -> Arc<Context> {
     let mut last = None;
-    for (piece, output) in [(1 << 20, 1 << 20), (1, 1 << 20), (7, 1)] {
+    for cut in CUTS {
         let context = context();
-        let mut client = Client::new(&context, piece, output);
+        let mut client = client(&context, cut);
         let mut said = client.said();
         let mut sent: Vec<u8> = Vec::new();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -127,7 +83,7 @@ fn play(script: &str) -> Arc<Context> {
                 _ => {
                     if !sent.is_empty() {
                         assert_eq!(said, "", "before {line}");
-                        said = client.send(&std::mem::take(&mut sent));
+                        said = client.ask(&std::mem::take(&mut sent));
                     }
                     let (found, rest) =
                         said.split_once("\r\n").unwrap_or_else(|| panic!("nothing came for {line}: {said:?}"));
@@ -353,12 +309,12 @@ fn what_is_out_of_order_is_refused() {
     );
 }
 
-fn open(context: &Arc<Context>, recipients: &[&str]) -> Client {
-    let mut client = Client::new(context, 1 << 20, 1 << 20);
+fn open(context: &Arc<Context>, recipients: &[&str]) -> Client<LmtpSession> {
+    let mut client = client(context, WHOLE);
     client.said();
-    client.send(b"LHLO a.example\r\nMAIL FROM:<bea@a.example>\r\n");
+    client.ask(b"LHLO a.example\r\nMAIL FROM:<bea@a.example>\r\n");
     for recipient in recipients {
-        assert!(client.send(format!("RCPT TO:<{recipient}>\r\n").as_bytes()).starts_with("250"));
+        assert!(client.ask(format!("RCPT TO:<{recipient}>\r\n").as_bytes()).starts_with("250"));
     }
     client
 }
@@ -367,11 +323,11 @@ fn open(context: &Arc<Context>, recipients: &[&str]) -> Client {
 fn details_and_the_mailboxes_that_are_there() {
     let context = context();
     let text = b"DATA\r\nx\r\n.\r\n";
-    open(&context, &["ann"]).send(text);
+    open(&context, &["ann"]).ask(text);
     let account = context.store.account(&AccountName::new("ann").unwrap()).unwrap();
     account.create_mailbox(&MailboxName::new("lists/rust").unwrap(), &[]).unwrap();
     for address in ["ann+lists/rust", "ann+none", "ann/lists/rust"] {
-        assert!(open(&context, &[address]).send(text).contains("\r\n250 2.1.5"), "{address}");
+        assert!(open(&context, &[address]).ask(text).contains("\r\n250 2.1.5"), "{address}");
     }
     assert_eq!(messages(&context, "ann", "lists/rust").len(), 2);
     assert_eq!(messages(&context, "ann", "INBOX").len(), 2);
@@ -382,23 +338,23 @@ fn what_is_too_large_is_read_to_its_end_and_refused() {
     let context = context();
     let line = "x".repeat(998) + "\r\n";
     let mut client = open(&context, &["ann", "bob"]);
-    let said = client.send(format!("DATA\r\n{}.\r\nNOOP\r\n", line.repeat(96)).as_bytes());
+    let said = client.ask(format!("DATA\r\n{}.\r\nNOOP\r\n", line.repeat(96)).as_bytes());
     let replies: Vec<&str> = said.lines().map(|line| &line[..9]).collect();
     assert_eq!(replies, ["354 Send ", "552 5.3.4", "552 5.3.4", "250 2.0.0"]);
     // The same in chunks; the first one that is over says so.
-    client.send(b"MAIL FROM:<>\r\nRCPT TO:<ann>\r\n");
+    client.ask(b"MAIL FROM:<>\r\nRCPT TO:<ann>\r\n");
     for (chunk, reply) in
         [("BDAT 50000", "250"), ("BDAT 50000", "552"), ("BDAT 1", "552"), ("BDAT 0 LAST", "552 5.3.4 <ann>")]
     {
         let octets: usize = chunk.split(' ').nth(1).unwrap().parse().unwrap();
-        let said = client.send(format!("{chunk}\r\n{}", "y".repeat(octets)).as_bytes());
+        let said = client.ask(format!("{chunk}\r\n{}", "y".repeat(octets)).as_bytes());
         assert!(said.starts_with(reply) && said.lines().count() == 1, "{chunk}: {said}");
     }
     assert!(messages(&context, "ann", "INBOX").is_empty());
     assert!(messages(&context, "bob", "INBOX").is_empty());
     // At the limit.
     let mut client = open(&context, &["ann", "bob"]);
-    let said = client.send(format!("BDAT 95904 LAST\r\n{}", "z".repeat(95_904)).as_bytes());
+    let said = client.ask(format!("BDAT 95904 LAST\r\n{}", "z".repeat(95_904)).as_bytes());
     assert_eq!(said.matches("250 2.1.5").count(), 2, "{said}");
     for (user, messages) in ["ann", "bob"].map(|user| (user, messages(&context, user, "INBOX"))) {
         assert!(messages.len() == 1 && messages[0].ends_with(&"z".repeat(95_904)), "{user}");
@@ -411,8 +367,8 @@ fn many_recipients_and_one_more() {
     let context = context_with(&SimEnv::new(1), settings, 1 << 20);
     let everybody: Vec<&str> = ["ann", "bob", "cid", "ann"].into_iter().cycle().take(100).collect();
     let mut client = open(&context, &everybody);
-    assert!(client.send(b"RCPT TO:<ann>\r\n").starts_with("452 4.5.3"));
-    client.send(b"DATA\r\n");
+    assert!(client.ask(b"RCPT TO:<ann>\r\n").starts_with("452 4.5.3"));
+    client.ask(b"DATA\r\n");
     client.session.receive(b"x\r\n.\r\n");
     assert_eq!(client.session.work(), Work::SeveralAccounts);
     let said = client.said();
@@ -426,13 +382,13 @@ fn many_recipients_and_one_more() {
 fn a_full_disk_is_a_reply_and_nothing_stays_behind() {
     let sim = SimEnv::new(1);
     let context = context_with(&sim, Settings::default(), 10 << 20);
-    open(&context, &["ann", "bob"]).send(b"DATA\r\nx\r\n.\r\n");
+    open(&context, &["ann", "bob"]).ask(b"DATA\r\nx\r\n.\r\n");
     sim.disk.set_capacity(Some(sim.disk.used_bytes() + (1 << 20)));
     let mut client = open(&context, &["ann", "bob"]);
-    let said = client.send(format!("BDAT {0} LAST\r\n{1}", 5 << 20, "x".repeat(5 << 20)).as_bytes());
+    let said = client.ask(format!("BDAT {0} LAST\r\n{1}", 5 << 20, "x".repeat(5 << 20)).as_bytes());
     assert_eq!(said.matches("452 4.3.1 <").count(), 2, "{said}");
     // Small ones go on.
-    assert!(open(&context, &["ann"]).send(b"DATA\r\ny\r\n.\r\n").contains("250 2.1.5"));
+    assert!(open(&context, &["ann"]).ask(b"DATA\r\ny\r\n.\r\n").contains("250 2.1.5"));
     assert_eq!(messages(&context, "ann", "INBOX").len(), 2);
     assert_eq!(messages(&context, "bob", "INBOX").len(), 1);
 }
@@ -440,25 +396,104 @@ fn a_full_disk_is_a_reply_and_nothing_stays_behind() {
 #[test]
 fn lines_and_silence_have_limits() {
     let context = context();
-    let mut client = Client::new(&context, 1 << 20, 1 << 20);
+    let mut client = client(&context, WHOLE);
     client.said();
-    assert!(client.send(format!("NOOP {}\r\nNOOP\r\n", "x".repeat(5000)).as_bytes()).starts_with("500 5.5.2"));
+    assert!(client.ask(format!("NOOP {}\r\nNOOP\r\n", "x".repeat(5000)).as_bytes()).starts_with("500 5.5.2"));
     for _ in 0..20 {
-        client.send(b"GET / HTTP/1.1\r\n");
+        client.ask(b"GET / HTTP/1.1\r\n");
     }
     assert!(client.is_closed);
 
     let mut client = open(&context, &["ann"]);
-    client.send(b"DATA\r\nhalf of");
+    client.ask(b"DATA\r\nhalf of");
     client.now.monotonic += Settings::default().idle_time_max;
     assert!(client.said().starts_with("421 4.4.2") && client.is_closed);
 
     // A stop lets a message that is coming in come.
     let mut client = open(&context, &["ann"]);
-    client.send(b"DATA\r\nhalf of");
+    client.ask(b"DATA\r\nhalf of");
     client.session.shut_down();
     assert_eq!(client.said(), "");
-    let said = client.send(b" it\r\n.\r\n");
+    let said = client.ask(b" it\r\n.\r\n");
     assert!(said.starts_with("250 2.1.5") && said.contains("\r\n421 4.3.2") && client.is_closed, "{said}");
     assert_eq!(messages(&context, "ann", "INBOX").len(), 1);
+}
+
+fn limit_messages(context: &Context, user: &str, most: u64) {
+    let account = context.store.account(&AccountName::new(user).unwrap()).unwrap();
+    let limits = OwnLimits { messages: OwnLimit::Limit(most), ..OwnLimits::default() };
+    account.set_own_limits(limits).unwrap();
+}
+
+#[test]
+fn a_full_account_is_refused_alone() {
+    let text = b"DATA\r\nx\r\n.\r\n";
+    for (over_quota, reply) in [(OverQuota::Retry, "452 4.2.2"), (OverQuota::Reject, "552 5.2.2")] {
+        let settings = Settings { over_quota, ..Settings::default() };
+        let context = context_with(&SimEnv::new(1), settings, 100_000);
+        open(&context, &["ann", "bob", "cid"]).ask(text);
+        limit_messages(&context, "bob", 2);
+        let replies = |said: String| said.lines().skip(1).map(|line| line[..9].to_owned()).collect::<Vec<_>>();
+        // The last one that fits.
+        let said = open(&context, &["ann", "bob", "cid"]).ask(text);
+        assert_eq!(replies(said), ["250 2.1.5"; 3]);
+        let said = open(&context, &["ann", "bob", "cid"]).ask(text);
+        assert_eq!(replies(said), ["250 2.1.5", reply, "250 2.1.5"]);
+        for (user, count) in [("ann", 3), ("bob", 2), ("cid", 3)] {
+            assert_eq!(messages(&context, user, "INBOX").len(), count, "{user}");
+        }
+    }
+}
+
+#[test]
+fn a_delivery_that_is_repeated_is_recognised_by_its_id() {
+    let context = context();
+    let deliver = |envelope: &str, recipients: &[&str], text: &str| {
+        let mut client = client(&context, WHOLE);
+        client.said();
+        client.ask(format!("LHLO a.example\r\nMAIL FROM:<bea@a.example>{envelope}\r\n"));
+        for recipient in recipients {
+            client.ask(format!("RCPT TO:<{recipient}>\r\n"));
+        }
+        // Later, so that the fields on top are others.
+        client.now.unix_seconds += 60;
+        let said = client.ask(format!("DATA\r\n{text}\r\n.\r\n"));
+        assert_eq!(said.matches("\r\n250 2.1.5").count(), recipients.len(), "{said}");
+    };
+    let count = |user| messages(&context, user, "INBOX").len();
+    deliver(" ENVID=QQ314159", &["ann"], "x");
+    // The answers were lost: everybody is delivered to again.
+    for _ in 0..2 {
+        deliver(" ENVID=QQ314159", &["ann", "bob"], "x");
+        assert_eq!((count("ann"), count("bob")), (1, 1));
+    }
+    // Another id, another text, or none of an id at all.
+    deliver(" ENVID=QQ314160", &["ann"], "x");
+    deliver(" ENVID=QQ314160", &["ann"], "y");
+    assert_eq!(count("ann"), 3);
+    deliver("", &["ann"], "y");
+    deliver("", &["ann"], "y");
+    assert_eq!(count("ann"), 5);
+    // So many are remembered.
+    for n in 1..store::DELIVERIES_MAX {
+        deliver(&format!(" ENVID=n{n}"), &["bob"], "x");
+    }
+    let before = count("bob");
+    deliver(" ENVID=QQ314159", &["bob"], "x");
+    assert_eq!(count("bob"), before);
+    deliver(" ENVID=one-more", &["bob"], "x");
+    deliver(" ENVID=QQ314159", &["bob"], "x");
+    assert_eq!(count("bob"), before + 2, "the oldest is forgotten");
+}
+
+#[test]
+fn parameters_of_reports_are_for_those_who_were_offered_them() {
+    for (offers_dsn, replies) in [(false, ["555 5.5.4", "555 5.5.4"]), (true, ["250 2.1.0", "250 2.1.5"])] {
+        let context = context_with(&SimEnv::new(1), Settings { offers_dsn, ..Settings::default() }, 100_000);
+        let mut client = client(&context, WHOLE);
+        assert_eq!(client.ask("LHLO a.example\r\n").contains("\r\n250-DSN\r\n"), offers_dsn);
+        assert!(client.ask("MAIL FROM:<bea@a.example> RET=HDRS ENVID=x\r\n").starts_with(replies[0]));
+        client.ask("RSET\r\nMAIL FROM:<bea@a.example> ENVID=x\r\n");
+        assert!(client.ask("RCPT TO:<ann> NOTIFY=FAILURE ORCPT=rfc822;ann@a.example\r\n").starts_with(replies[1]));
+    }
 }

@@ -82,7 +82,17 @@ fn build(disk: &Arc<dyn Disk>, file: &Arc<dyn File>, path: &Path) -> Result<(Map
         })
     })?;
     let tail_digest = tail_digest(&**file, identity.len)?;
-    Ok((builder.finish(&Facts { identity, tail_digest, settled: 0, written: ModSeq(0) })?, messages))
+    Ok((
+        builder.finish(&Facts {
+            identity,
+            tail_digest,
+            settled: 0,
+            written: ModSeq(0),
+            is_fresh: false,
+            is_grown: false,
+        })?,
+        messages,
+    ))
 }
 
 /// How many messages were read and how many octets they gave.

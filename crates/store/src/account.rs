@@ -2,7 +2,7 @@
 //!
 //! Invariant: but for [`Account::begin`], a function that changes something returns when the change is durable.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use index::{Log, State, Transaction};
 use model::{
@@ -12,10 +12,12 @@ use model::{
 
 use platform::Env;
 
+use crate::convert;
 use crate::edit::{Edit, Effects, Pending};
-use crate::format::files::{self, Files, ForeignSlot, Moment, Patience};
+use crate::format::files::{Files, ForeignSlot, Moment, Patience};
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
+use crate::quota::{QuotaLimits, Watch};
 use crate::recent::RecentFloors;
 use crate::search::SearchIndex;
 use crate::writes::Writes;
@@ -34,13 +36,22 @@ pub(crate) struct Inner {
     listeners: Arc<Listeners>,
     recent: RecentFloors,
     message_bytes_max: u64,
-    files: Option<Arc<dyn Files>>,
+    quota: QuotaLimits,
+    /// Held for reading while a change is made, so that none is made for the files before and followed by those after.
+    files: RwLock<Option<Arc<dyn Files>>>,
+    foreign: Arc<ForeignSlot>,
+    options: Options,
     search: SearchIndex,
 }
 
 impl Inner {
     pub(crate) fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// The limits of accounts that have none of their own.
+    pub(crate) fn quota_defaults(&self) -> QuotaLimits {
+        self.quota
     }
 
     /// What text search is answered from.
@@ -58,14 +69,43 @@ impl Inner {
         self.log.state()
     }
 
-    /// The files of the account, if its messages lie in such that others use as well.
-    pub(crate) fn files(&self) -> Option<&Arc<dyn Files>> {
-        self.files.as_ref()
+    /// The files of the account, if its messages lie in such.
+    pub(crate) fn files(&self) -> Option<Arc<dyn Files>> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keeps everybody from changing the account, but who goes to the log itself, until the guard is dropped.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held { files: self.files.write().unwrap_or_else(PoisonError::into_inner), foreign: &self.foreign }
+    }
+
+    /// The listeners of the account: for files that are taken up.
+    pub(crate) fn listeners(&self) -> &Arc<Listeners> {
+        &self.listeners
+    }
+
+    /// What the store was opened with.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Entries of `mailbox` from here on are \Recent to whoever asks next; from now on they are not. Returns the old floor.
     pub(crate) fn claim_recent(&self, mailbox: &index::Mailbox) -> u32 {
         self.recent.claim(&self.log, mailbox)
+    }
+}
+
+/// Nobody changes the account; see [`Inner::hold`].
+pub(crate) struct Held<'a> {
+    files: RwLockWriteGuard<'a, Option<Arc<dyn Files>>>,
+    foreign: &'a ForeignSlot,
+}
+
+impl Held<'_> {
+    /// From now on these are the files of the account.
+    pub(crate) fn set_files(&mut self, files: Option<Arc<dyn Files>>) {
+        self.foreign.set(files.as_ref());
+        *self.files = files;
     }
 }
 
@@ -95,6 +135,8 @@ pub struct Status {
     pub unseen: u32,
     /// Entries with `\Deleted`.
     pub deleted: u32,
+    /// Octets of these (RFC 9208 §4.1.4).
+    pub deleted_size: u64,
     /// Octets of all entries.
     pub size: u64,
     /// The UID that the next entry gets at least; `None` when they are used up.
@@ -195,7 +237,7 @@ impl Account {
         log: Arc<Log>,
         options: &Options,
         writes: &Arc<Writes>,
-        foreign: Option<Arc<ForeignSlot>>,
+        foreign: Arc<ForeignSlot>,
     ) -> Result<Self> {
         let listeners = Arc::new(Listeners::default());
         let (to_call, count) = (Arc::clone(&listeners), writes.counter(&log));
@@ -203,19 +245,21 @@ impl Account {
             count(state.modseq().0);
             to_call.call();
         })));
-        let format = AccountFormat::parse(log.state().annotation(account_format::KEY))?;
-        let files = files::open(&env, &log, &listeners, &format, options)?;
-        if let (Some(foreign), Some(files)) = (foreign, &files) {
-            foreign.set(files);
-        }
+        let files = convert::open_files(&env, &log, &listeners, options)?;
+        foreign.set(files.as_ref());
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
         let search = SearchIndex::new(&env, &log);
-        let inner = Inner { name, env, log, listeners, recent, message_bytes_max, files, search };
+        let (files, quota, options) = (RwLock::new(files), options.quota, options.clone());
+        let inner =
+            Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, foreign, options, search };
         Ok(Account { inner: Arc::new(inner) })
     }
 
     /// Where its messages lie.
     pub fn format(&self) -> Result<AccountFormat> {
+        if self.inner.log.is_shared() {
+            return Ok(AccountFormat::Sql);
+        }
         AccountFormat::parse(self.inner.state().annotation(account_format::KEY))
     }
 
@@ -225,14 +269,18 @@ impl Account {
     }
 
     /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
-    /// then wait for one sync without a thread for each. When `change` fails, nothing was done.
+    /// then wait for one sync without a thread for each. When `change` fails, or adds more than the account may hold
+    /// ([`ErrorKind::OverQuota`]), nothing was done.
     pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
-        let files = self.inner.files();
+        let files = self.inner.files.read().unwrap_or_else(PoisonError::into_inner);
         let ((value, effects), ticket) = self.inner.log.transact(|transaction| {
-            let mut edit = Edit { transaction, files: files.map(|files| &**files), effects: Effects::default() };
-            Ok((change(&mut edit)?, edit.effects))
+            let mut edit = Edit { transaction, files: files.as_deref(), effects: Effects::default() };
+            let watch = Watch::begin(edit.transaction, self.inner.quota_defaults());
+            let value = change(&mut edit)?;
+            watch.end(edit.transaction)?;
+            Ok((value, edit.effects))
         })?;
-        Ok(Pending::new(value, ticket, files.map(|files| (Arc::clone(files), effects))))
+        Ok(Pending::new(value, ticket, files.as_ref().map(|files| (Arc::clone(files), effects))))
     }
 
     /// Like [`Account::begin`], and waits until it is durable.
@@ -245,8 +293,8 @@ impl Account {
         self.inner.log.commit(change)
     }
 
-    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one. Costs one question to the file system when
-    /// there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
+    /// Brings the log up to date with what other programs did to the mailbox's file, if it has one, or other nodes to an account that they
+    /// share. Costs one question to the file system, or to the database, when there is nothing to do. [`ErrorKind::InUse`]: another program has locked the file for longer than we wait.
     pub fn refresh(&self, id: MailboxId) -> Result<()> {
         self.refresh_with(id, Patience::Wait)
     }
@@ -261,7 +309,10 @@ impl Account {
     }
 
     fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
-        self.inner.files().map_or(Ok(()), |files| files.refresh(id, patience))
+        match self.inner.files() {
+            Some(files) => files.refresh(id, patience),
+            None => self.inner.log.catch_up(),
+        }
     }
 
     /// Makes the mailbox's file show what the log says, as far as the settings want that at such a moment; nothing for a mailbox without a
@@ -288,6 +339,7 @@ impl Account {
             messages: mailbox.exists(),
             unseen: mailbox.unseen(),
             deleted: mailbox.deleted(),
+            deleted_size: mailbox.deleted_octets(),
             size: mailbox.octets(),
             uid_next: mailbox.uidnext(),
             uid_validity: mailbox.uidvalidity(),

@@ -7,9 +7,13 @@
 //! Calls block for as long as a disk does. None of them keeps a lock while the caller is busy with something else.
 
 mod account;
+mod aside;
 pub mod backup;
 mod changes;
 mod check;
+mod cluster;
+pub mod convert;
+mod deliveries;
 mod derived;
 mod edit;
 pub mod export;
@@ -18,11 +22,14 @@ pub mod import;
 mod listeners;
 mod mailboxes;
 mod message;
+mod metadata;
 pub mod order;
+mod quota;
 mod reader;
 mod recent;
 mod restore;
 pub mod search;
+mod snapshot;
 mod stats;
 mod store;
 mod view;
@@ -31,8 +38,11 @@ mod writes;
 pub use account::{
     Account, Appended, Copied, Expunged, FlagNames, MailboxInfo, NewMessage, Status, StoreFlags, StoreMode, Stored,
 };
+pub use aside::Aside;
 pub use changes::Changes;
 pub use check::CheckReport;
+pub use cluster::Cluster;
+pub use deliveries::{DELIVERIES_MAX, DeliveryId};
 pub use edit::{Edit, Pending};
 pub use format::files::Moment;
 pub use format::maildir::account::MaildirOptions;
@@ -41,8 +51,11 @@ pub use format::{AccountFormat, MaildirLayout};
 pub use index::{Finding, HandOver, Job};
 pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};
+pub use metadata::{METADATA_BYTES_MAX, METADATA_ENTRIES_MAX, METADATA_VALUE_BYTES_MAX, Metadata};
+pub use quota::{OwnLimit, OwnLimits, Quota, QuotaLimits, STORAGE_UNIT_BYTES};
 pub use reader::Reader;
 pub use restore::Restored;
+pub use snapshot::{Naming, News, Snapshot};
 pub use stats::Stats;
 pub use store::{Options, Store};
 pub use view::{Entry, EntryFlags, Rows, View};

@@ -14,6 +14,8 @@ impl Account {
         if let Some(files) = self.inner.files() {
             files.discover();
         }
+        // When the database cannot be asked, what was known last is better than nothing.
+        let _ = self.inner.log().catch_up();
         let state = self.inner.state();
         let mut infos: BTreeMap<MailboxName, MailboxInfo> = BTreeMap::new();
         for mailbox in state.mailboxes() {
@@ -39,6 +41,7 @@ impl Account {
 
     /// The mailbox of this name; [`ErrorKind::NotFound`].
     pub fn mailbox(&self, name: &MailboxName) -> Result<MailboxId> {
+        self.inner.log().catch_up()?;
         let find = || self.inner.state().mailbox_named(name).map(|mailbox| mailbox.id());
         if let (None, Some(files)) = (find(), self.inner.files()) {
             // Others may just have made it.
@@ -111,6 +114,7 @@ impl Edit<'_> {
         let from = state.mailbox_named(inbox).map(|mailbox| mailbox.id()).ok_or_else(no_mailbox)?;
         create_parents(self.transaction, to)?;
         let to = self.transaction.create_mailbox(to, &[])?;
+        self.copy_metadata(from, to)?;
         self.move_entries(from, &UidSet::range(1, u32::MAX), to)?;
         Ok(())
     }

@@ -37,7 +37,7 @@ impl RecentFloors {
         // UIDNEXT of an untouched mailbox is 1, and its floor may be 0: nothing to claim.
         if before < next && mailbox.exists() > 0 {
             // Not waited for, and no harm when it fails: see above.
-            let _ = log.transact(|transaction| transaction.set_recent_floor(mailbox.id(), next));
+            let _ = log.transact_if_free(|transaction| transaction.set_recent_floor(mailbox.id(), next));
         }
         before
     }

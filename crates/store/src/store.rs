@@ -6,6 +6,7 @@
 //! ```text
 //! ROOT/lock               held while a process has the store open
 //! ROOT/accounts/NAME/     one account's log and index; NAME is the account's name, which begins with a letter or a digit
+//! ROOT/cache/NAME/        what this node keeps of an account that lives in a database; may be removed while the store is closed
 //! ROOT/accounts/.new-X/   an account in the making, ROOT/accounts/.deleted-X/ one in removal, ROOT/accounts/.restore-X/ a snapshot
 //!                         that is looked into; cleared away when the store is opened
 //! ```
@@ -16,17 +17,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use index::{Budget, HandOver, Log};
+use index::{Budget, HandOver, Journal, Log};
 use model::{AccountName, Error, ErrorKind, MailboxName, Result};
-use platform::{Disk, Env, LockGuard, parent_of};
+use platform::{Disk, Env, LockGuard};
 
 use crate::Account;
+use crate::cluster::Cluster;
 use crate::derived::MimeDerive;
-use crate::format::account_format::{self, FILES_DIRS};
-use crate::format::files::ForeignSlot;
+use crate::format::AccountFormat;
+use crate::format::account_format;
+use crate::format::files::{self, ForeignSlot};
 use crate::format::maildir::account::MaildirOptions;
 use crate::format::mbox::account::MboxOptions;
-use crate::format::{AccountFormat, maildir};
+use crate::quota::QuotaLimits;
 use crate::writes::{WriteCounts, Writes};
 
 /// How a store behaves; every number has its unit in its name.
@@ -40,6 +43,8 @@ pub struct Options {
     pub account_idle_seconds: u64,
     /// Bytes that one call of [`Store::maintain`] reads and writes, about. 4 MiB.
     pub maintain_step_bytes: u64,
+    /// What an account may hold that has no limits of its own. No limit.
+    pub quota: QuotaLimits,
     /// How accounts in mbox files behave.
     pub mbox: MboxOptions,
     /// How accounts in Maildirs behave.
@@ -53,6 +58,7 @@ impl Default for Options {
             log: index::Options::default(),
             account_idle_seconds: 300,
             maintain_step_bytes: 4 << 20,
+            quota: QuotaLimits::default(),
             mbox: MboxOptions::default(),
             maildir: MaildirOptions::default(),
         }
@@ -63,6 +69,8 @@ impl Default for Options {
 pub struct Store {
     env: Env,
     accounts_dir: PathBuf,
+    cache_dir: PathBuf,
+    cluster: Option<Arc<dyn Cluster>>,
     options: Options,
     slots: Mutex<BTreeMap<AccountName, Arc<Slot>>>,
     /// The account that was served last by [`Store::maintain`]. Held while it works, and while an account is made or removed.
@@ -100,6 +108,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Store {
     /// Opens the store at `root`, which is made when it is not there. [`ErrorKind::InUse`] when another process holds it.
     pub fn open(env: Env, root: PathBuf, options: Options) -> Result<Arc<Store>> {
+        Self::open_with(env, root, options, None)
+    }
+
+    /// Like [`Store::open`], as a node of a `cluster` whose accounts it serves besides its own.
+    pub fn open_with(
+        env: Env,
+        root: PathBuf,
+        options: Options,
+        cluster: Option<Arc<dyn Cluster>>,
+    ) -> Result<Arc<Store>> {
         let accounts_dir = root.join("accounts");
         env.disk.create_dir_all_durable(&accounts_dir)?;
         let guard = env
@@ -113,7 +131,19 @@ impl Store {
             }
         }
         let (slots, turn, writes, hand_over) = Default::default();
-        Ok(Arc::new(Store { env, accounts_dir, options, slots, turn, writes, hand_over, _lock: guard }))
+        let cache_dir = root.join("cache");
+        Ok(Arc::new(Store {
+            env,
+            accounts_dir,
+            cache_dir,
+            cluster,
+            options,
+            slots,
+            turn,
+            writes,
+            hand_over,
+            _lock: guard,
+        }))
     }
 
     /// The options it was opened with.
@@ -146,8 +176,10 @@ impl Store {
     pub fn create_account_as(&self, name: &AccountName, format: &AccountFormat) -> Result<()> {
         let _alone = lock(&self.turn);
         let dir = self.dir_of(name);
-        if self.env.disk.exists(&dir)? {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already")));
+        self.check_free(name)?;
+        if *format == AccountFormat::Sql {
+            let no_database = || Error::new(ErrorKind::Invalid, "no database is configured for accounts");
+            return self.cluster.as_ref().ok_or_else(no_database)?.create(name);
         }
         let making = self.temporary("new");
         let line = format.to_line()?;
@@ -158,14 +190,7 @@ impl Store {
         })?;
         log.close()?;
         drop(log);
-        let needed = match format {
-            AccountFormat::Native => Vec::new(),
-            AccountFormat::Mbox { inbox, root } => vec![parent_of(inbox).to_owned(), root.clone()],
-            AccountFormat::Maildir { root, .. } => maildir::layout::SUBDIRS.map(|subdir| root.join(subdir)).into(),
-        };
-        for needed in format.dir_name().map(|name| making.join(name)).into_iter().chain(needed) {
-            self.env.disk.create_dir_all_durable(&needed)?;
-        }
+        files::prepare(&*self.env.disk, &making, format)?;
         self.env.disk.rename(&making, &dir)?;
         self.env.disk.sync_dir(&self.accounts_dir)?;
         Ok(())
@@ -180,9 +205,7 @@ impl Store {
     pub(crate) fn adopt_directory(&self, made: &Path, name: &AccountName) -> Result<()> {
         let _alone = lock(&self.turn);
         let dir = self.dir_of(name);
-        if self.env.disk.exists(&dir)? {
-            return Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already")));
-        }
+        self.check_free(name)?;
         self.env.disk.rename(made, &dir)?;
         self.env.disk.sync_dir(&self.accounts_dir)?;
         Ok(())
@@ -191,6 +214,10 @@ impl Store {
     /// Removes an account and everything in it; not the files of its messages. [`ErrorKind::InUse`] while someone holds it open.
     pub fn delete_account(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| {
+            if let Some(cluster) = self.cluster.as_ref().filter(|_| !dir.starts_with(&self.accounts_dir)) {
+                cluster.delete(name)?;
+                return if self.env.disk.exists(dir)? { remove_tree(&*self.env.disk, dir) } else { Ok(()) };
+            }
             let doomed = self.temporary("deleted");
             self.env.disk.rename(dir, &doomed)?;
             self.env.disk.sync_dir(&self.accounts_dir)?;
@@ -205,7 +232,11 @@ impl Store {
         // What is no account name is none of ours.
         let mut accounts: Vec<AccountName> =
             names.filter_map(|name| AccountName::new(name).ok().filter(|account| account.as_str() == name)).collect();
+        if let Some(cluster) = &self.cluster {
+            accounts.extend(cluster.accounts()?);
+        }
         accounts.sort();
+        accounts.dedup();
         Ok(accounts)
     }
 
@@ -243,7 +274,14 @@ impl Store {
     }
 
     fn open_account(&self, name: &AccountName) -> Result<Account> {
-        let (log, foreign) = self.open_log(&self.dir_of(name))?;
+        let (log, foreign) = match self.journal_of(name)? {
+            None => self.open_log(&self.dir_of(name))?,
+            Some(journal) => {
+                let (dir, options) = (self.cache_dir.join(name.as_str()), self.options.log.clone());
+                let log = Log::open_on(&self.env, &dir, options, Some(Arc::new(MimeDerive)), journal)?;
+                (log, Arc::default())
+            }
+        };
         if let Some(hand_over) = self.hand_over.get() {
             log.hand_over_to(Arc::clone(hand_over));
         }
@@ -299,32 +337,45 @@ impl Store {
         if let Some(open) = open.take() {
             open.account.close()?;
         }
-        let result = work(&self.dir_of(name));
+        let dir = match self.journal_of(name)? {
+            None => self.dir_of(name),
+            Some(_journal) => self.cache_dir.join(name.as_str()),
+        };
+        let result = work(&dir);
         lock(&self.slots).remove(name);
         result
     }
 
-    /// Where an account lies.
+    /// What stands behind an account of the cluster; `None` for this store's own.
+    fn journal_of(&self, name: &AccountName) -> Result<Option<Arc<dyn Journal>>> {
+        match &self.cluster {
+            Some(cluster) if !self.env.disk.exists(&self.dir_of(name))? => cluster.find(name),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether there is an account of that name, here or in the cluster.
+    fn is_there(&self, name: &AccountName) -> Result<bool> {
+        Ok(self.env.disk.exists(&self.dir_of(name))? || self.journal_of(name)?.is_some())
+    }
+
+    fn check_free(&self, name: &AccountName) -> Result<()> {
+        match self.is_there(name)? {
+            true => Err(Error::new(ErrorKind::AlreadyExists, format!("there is an account {name} already"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Where an account of this store lies.
     pub(crate) fn dir_of(&self, name: &AccountName) -> PathBuf {
         self.accounts_dir.join(name.as_str())
     }
 
-    /// Opens an account's log, with a place for those who give the octets of foreign messages if it may have such.
-    pub(crate) fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Option<Arc<ForeignSlot>>)> {
-        let mut has_files = false;
-        for name in FILES_DIRS {
-            has_files |= self.env.disk.exists(&dir.join(name))?;
-        }
-        let slot = has_files.then(Arc::<ForeignSlot>::default);
-        let foreign = slot.clone().map(|slot| slot as Arc<dyn index::Foreign>);
+    /// Opens an account's log, with a place for those who give the octets of foreign messages.
+    pub(crate) fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Arc<ForeignSlot>)> {
+        let slot = Arc::<ForeignSlot>::default();
+        let foreign = Some(Arc::clone(&slot) as Arc<dyn index::Foreign>);
         let log = Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), foreign)?;
-        let format = AccountFormat::parse(log.state().annotation(account_format::KEY))?;
-        if let Some(name) = format.dir_name().filter(|_| !has_files) {
-            // The directory was lost; the log knows better.
-            log.close()?;
-            self.env.disk.create_dir_all_durable(&dir.join(name))?;
-            return self.open_log(dir);
-        }
         Ok((log, slot))
     }
 
@@ -338,7 +389,7 @@ impl Store {
         if let Some(slot) = lock(&self.slots).get(name) {
             return Ok(Arc::clone(slot));
         }
-        if !self.env.disk.exists(&self.dir_of(name))? {
+        if !self.is_there(name)? {
             return Err(Error::new(ErrorKind::NotFound, format!("there is no account {name}")));
         }
         Ok(Arc::clone(lock(&self.slots).entry(name.clone()).or_default()))

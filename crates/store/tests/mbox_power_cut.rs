@@ -8,6 +8,7 @@
 extern crate mailyard_store as store;
 
 mod history;
+mod seeds;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -291,8 +292,20 @@ impl Process {
     }
 }
 
+/// With `TRACE` set: what the disk did last, in the end.
+struct Trace<'s>(&'s SimEnv);
+
+impl Drop for Trace<'_> {
+    fn drop(&mut self) {
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("{}", self.0.disk.take_trace().join("\n"));
+        }
+    }
+}
+
 fn history(seed: u64) {
     let sim = SimEnv::new(seed);
+    let _trace = Trace(&sim);
     let mut random = Prng::new(seed ^ 0x6d62_6f78);
     let options = options(&mut random);
     sim.env().disk.create_dir_all_durable(Path::new("/mail/root")).unwrap();
@@ -311,7 +324,8 @@ fn history(seed: u64) {
     for step in 0..OPERATIONS {
         let operation = random_operation(&mut random, &mut serial);
         if std::env::var("TRACE").is_ok() {
-            eprintln!("{step}: {operation:?}");
+            eprintln!("{}\n{step}: {operation:?}", sim.disk.take_trace().join("\n"));
+            sim.disk.start_trace();
         }
         let mut after = model.clone();
         apply(&mut after, &operation);
@@ -403,22 +417,7 @@ fn finish(sim: &SimEnv, process: Process, sessions: Vec<Session>, options: &Opti
     }
 }
 
-fn play_half(half: u64) {
-    let seeds =
-        std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).map_or(0..HISTORIES, |seed| seed..seed + 1);
-    for seed in seeds.filter(|seed| seed % 2 == half) {
-        if let Err(panic) = std::panic::catch_unwind(|| history(seed)) {
-            eprintln!("SEED={seed}");
-            std::panic::resume_unwind(panic);
-        }
-    }
-}
-
 #[test]
 fn histories() {
-    std::thread::scope(|scope| {
-        for half in 0..2 {
-            scope.spawn(move || play_half(half));
-        }
-    });
+    seeds::play(HISTORIES, history);
 }

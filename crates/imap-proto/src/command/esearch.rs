@@ -51,7 +51,7 @@ pub(super) fn esearch(scan: &mut Scan) -> Parse<MultiSearch> {
 }
 
 // RFC 5465 §8 filter-mailboxes, as RFC 7377 §4 changes it
-fn filter_mailboxes(scan: &mut Scan) -> Parse<SearchSource> {
+pub(super) fn filter_mailboxes(scan: &mut Scan) -> Parse<SearchSource> {
     let before = scan.clone();
     let source: fn(Vec<MailboxArg>) -> SearchSource = match scan.word("a mailbox specifier")?.as_str() {
         "SELECTED" => return Ok(SearchSource::Selected),
@@ -88,7 +88,7 @@ impl MultiSearch {
 }
 
 impl SearchSource {
-    fn write(&self, writer: &mut CommandWriter) {
+    pub(super) fn write(&self, writer: &mut CommandWriter) {
         let (name, mailboxes) = match self {
             SearchSource::Selected => ("selected", None),
             SearchSource::Inboxes => ("inboxes", None),

@@ -62,6 +62,8 @@ pub enum StatusAtt {
     Unseen,
     /// `DELETED`
     Deleted,
+    /// `DELETED-STORAGE` (RFC 9208 §4.1.4)
+    DeletedStorage,
     /// `SIZE` (RFC 8438)
     Size,
     /// `HIGHESTMODSEQ` (RFC 7162 §3.1.7)
@@ -175,13 +177,14 @@ pub(crate) fn status_att(scan: &mut Scan) -> Parse<StatusAtt> {
 
 impl StatusAtt {
     /// Every item.
-    pub const EVERY: [StatusAtt; 10] = [
+    pub const EVERY: [StatusAtt; 11] = [
         StatusAtt::Messages,
         StatusAtt::Recent,
         StatusAtt::UidNext,
         StatusAtt::UidValidity,
         StatusAtt::Unseen,
         StatusAtt::Deleted,
+        StatusAtt::DeletedStorage,
         StatusAtt::Size,
         StatusAtt::HighestModSeq,
         StatusAtt::AppendLimit,
@@ -197,6 +200,7 @@ impl StatusAtt {
             StatusAtt::UidValidity => "UIDVALIDITY",
             StatusAtt::Unseen => "UNSEEN",
             StatusAtt::Deleted => "DELETED",
+            StatusAtt::DeletedStorage => "DELETED-STORAGE",
             StatusAtt::Size => "SIZE",
             StatusAtt::HighestModSeq => "HIGHESTMODSEQ",
             StatusAtt::AppendLimit => "APPENDLIMIT",

@@ -7,7 +7,10 @@ mod append;
 mod esearch;
 mod fetch;
 mod list;
+mod metadata;
+mod notify;
 mod parse;
+mod quota;
 mod search;
 mod select;
 mod sort;
@@ -30,7 +33,10 @@ pub use append::{AppendKind, AppendMessage, AppendStart, MessageLiteral};
 pub use esearch::{MultiSearch, SearchSource};
 pub use fetch::{Fetch, FetchAtt, FetchModifiers, Partial, Section, SectionPart, SectionText};
 pub use list::{List, ListReturn, ListSelect, StatusAtt};
-pub use parse::{CommandError, CommandErrorKind, command};
+pub use metadata::{GetMetadata, MetadataDepth, MetadataEntry, SetMetadata};
+pub use notify::{EventGroup, MailboxFilter, Notify, NotifyEvent};
+pub use parse::{CommandError, CommandErrorKind, command, search_criteria};
+pub use quota::SetQuota;
 pub use search::{EntryType, Search, SearchKey, SearchModSeqEntry, SearchReturn};
 pub use select::{QResync, Select, SeqMatchData};
 pub use sort::{Sort, SortCriterion, SortKey, Thread, ThreadAlgorithm};
@@ -154,6 +160,18 @@ pub enum CommandBody {
         /// What is asked for, without duplicates.
         items: Vec<StatusAtt>,
     },
+    /// GETQUOTA (RFC 9208 §4.1.1): the quota root.
+    GetQuota(Vec<u8>),
+    /// GETQUOTAROOT (RFC 9208 §4.1.2)
+    GetQuotaRoot(MailboxArg),
+    /// SETQUOTA (RFC 9208 §4.1.3)
+    SetQuota(SetQuota),
+    /// NOTIFY (RFC 5465 §3.1)
+    Notify(Notify),
+    /// GETMETADATA (RFC 5464 §4.2)
+    GetMetadata(Box<GetMetadata>),
+    /// SETMETADATA (RFC 5464 §4.3)
+    SetMetadata(Box<SetMetadata>),
     /// IDLE (RFC 9051 §6.3.13): what ends it comes as a line.
     Idle,
     /// CHECK (RFC 3501 §6.4.1)

@@ -5,7 +5,7 @@ use model::{ModSeq, SpecialUse};
 use super::append::AppendKind;
 use super::{
     Command, CommandBody, EnableCapability, IdParams, Secret, Store, StoreMode, Tag, UseAttribute, esearch, fetch,
-    list, search, select, sort,
+    list, metadata, notify, quota, search, select, sort,
 };
 use crate::chars::{is_atom_char, is_base64_char, is_tag_char};
 use crate::error::{Parse, SyntaxError};
@@ -48,6 +48,14 @@ pub fn command(input: &[u8]) -> Result<Command, CommandError> {
         }
         Err(error) => Err(CommandError { tag: Some(tag), kind: CommandErrorKind::Syntax(error) }),
     }
+}
+
+/// Reads search criteria that stand alone, as the value of a filter does (RFC 5466 §4 search-criteria).
+pub fn search_criteria(input: &[u8]) -> Result<super::SearchKey, SyntaxError> {
+    let mut scan = Scan::new(input);
+    let key = search::search_keys(&mut scan, &mut 0)?;
+    scan.end()?;
+    Ok(key)
 }
 
 /// The tag of a command of which perhaps only the beginning is there.
@@ -176,6 +184,12 @@ fn any_command(name: &str, scan: &mut Scan) -> Parse<Option<CommandBody>> {
             scan.sp()?;
             CommandBody::Status { mailbox, items: list::status_atts(scan)? }
         }
+        "GETQUOTA" => quota::get_quota(scan)?,
+        "GETQUOTAROOT" => quota::get_quota_root(scan)?,
+        "SETQUOTA" => quota::set_quota(scan)?,
+        "NOTIFY" => notify::notify(scan)?,
+        "GETMETADATA" => CommandBody::GetMetadata(Box::new(metadata::get_metadata(scan)?)),
+        "SETMETADATA" => CommandBody::SetMetadata(Box::new(metadata::set_metadata(scan)?)),
         "IDLE" => CommandBody::Idle,
         "CHECK" => CommandBody::Check,
         "CLOSE" => CommandBody::Close,

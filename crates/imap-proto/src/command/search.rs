@@ -136,6 +136,8 @@ pub enum SearchKey {
     EmailId(String),
     /// `THREADID` (RFC 8474 §6): an object id as sent.
     ThreadId(String),
+    /// `FILTER` (RFC 5466 §3.1): the keys that are kept under this name.
+    Filter(String),
 }
 
 /// The metadata item of a MODSEQ search key (RFC 7162 §7 search-modseq-ext).
@@ -328,7 +330,7 @@ fn search_key_with_argument(name: &str, scan: &mut Scan) -> Parse<Option<SearchK
     let known = text.is_some()
         || day.is_some()
         || matches!(name, "KEYWORD" | "UNKEYWORD" | "HEADER" | "OLDER" | "YOUNGER" | "LARGER" | "SMALLER")
-        || matches!(name, "UID" | "MODSEQ" | "EMAILID" | "THREADID");
+        || matches!(name, "UID" | "MODSEQ" | "EMAILID" | "THREADID" | "FILTER");
     if !known {
         return Ok(None);
     }
@@ -356,6 +358,7 @@ fn search_key_with_argument(name: &str, scan: &mut Scan) -> Parse<Option<SearchK
         "MODSEQ" => search_modsequence(scan)?,
         "EMAILID" => SearchKey::EmailId(objectid(scan)?),
         "THREADID" => SearchKey::ThreadId(objectid(scan)?),
+        "FILTER" => SearchKey::Filter(filter_name(scan)?),
         _ => return Ok(None),
     }))
 }
@@ -396,6 +399,13 @@ pub(crate) fn objectid(scan: &mut Scan) -> Parse<String> {
     let before = scan.clone();
     let id = scan.take_while(is_objectid_char);
     if id.is_empty() || id.len() > 255 { before.error("an object id") } else { Ok(ascii(id).to_owned()) }
+}
+
+// RFC 5466 §4 filter-name = 1*<any ATOM-CHAR except "/">
+fn filter_name(scan: &mut Scan) -> Parse<String> {
+    let before = scan.clone();
+    let name = scan.atom("a filter's name")?;
+    if name.contains('/') { before.error("a filter's name") } else { Ok(name.to_owned()) }
 }
 
 impl Search {
@@ -565,6 +575,10 @@ impl SearchKey {
             SearchKey::ThreadId(id) => {
                 writer.raw("THREADID ");
                 writer.raw(id);
+            }
+            SearchKey::Filter(name) => {
+                writer.raw("FILTER ");
+                writer.raw(name);
             }
         }
     }

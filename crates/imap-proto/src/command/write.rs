@@ -202,6 +202,21 @@ impl CommandBody {
                 writer.raw(" ");
                 writer.list(items, |writer, item| writer.raw(item.as_str()));
             }
+            CommandBody::GetQuota(root) => {
+                writer.raw("GETQUOTA ");
+                writer.astring(root);
+            }
+            CommandBody::GetQuotaRoot(mailbox) => writer.mailboxes("GETQUOTAROOT", &[mailbox]),
+            CommandBody::SetQuota(set) => set.write(writer),
+            CommandBody::Notify(notify) => notify.write(writer),
+            CommandBody::GetMetadata(command) => {
+                writer.raw("GETMETADATA");
+                command.write(writer);
+            }
+            CommandBody::SetMetadata(command) => {
+                writer.raw("SETMETADATA");
+                command.write(writer);
+            }
             CommandBody::Idle => writer.raw("IDLE"),
             CommandBody::Check => writer.raw("CHECK"),
             CommandBody::Close => writer.raw("CLOSE"),

@@ -275,7 +275,11 @@ impl Log {
         let (state, ids) = (self.state(), ids_of(group));
         let mut octets = 0;
         let (mut reader, mut from_old) = (self.reader(), Derived::default());
-        for (id, message) in state.foreign.range(ids.start, ids.end) {
+        let messages = match &self.journal {
+            Some(journal) => journal.messages(ids)?,
+            None => state.foreign.range(ids.start, ids.end).collect(),
+        };
+        for (id, message) in messages {
             while writer.rows < row_of(id) {
                 writer.row(|_| None)?;
             }

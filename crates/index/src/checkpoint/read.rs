@@ -12,7 +12,7 @@ use crate::check::Finding;
 use crate::codec::Input;
 use crate::state::{
     Batch, CHUNK_ROWS_MAX, Chunk, DeletedMailbox, ForeignBlock, ForeignTable, History, Mailbox, Part, Slot, State,
-    Summary,
+    Summary, Usage,
 };
 
 /// The state of the checkpoint, or that of an empty log when there is none that can be used. Damage is noted.
@@ -83,7 +83,9 @@ fn read(bytes: &Mapped) -> Option<State> {
         blocks.push(ForeignBlock::mapped(bytes.clone(), at, rows)?);
     }
     let foreign = ForeignTable::load(blocks)?;
+    let usage = mailboxes.values().fold(Usage::default(), |usage, mailbox| usage.with(mailbox.usage()));
     input.is_empty().then_some(State {
+        usage,
         mailboxes: Arc::new(mailboxes),
         names: Arc::new(names),
         deleted: Arc::new(deleted),

@@ -144,15 +144,21 @@ fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<T
     out.put(&row_bytes)?;
     let ids_at = out.position();
     let (first_id, end_id) = plan.ids;
+    let is_own = |row: &SegmentRow| (first_id..end_id).contains(&row.email_id.0);
     // Where foreign messages alone were given ids there is nothing to look up, and there may be very many of them.
-    let has_table = !rows.is_empty() || plan.foreign == 0;
+    let has_table = rows.iter().any(is_own);
     let mut ids = vec![0u32; if has_table { (end_id - first_id) as usize } else { 0 }];
-    for (n, row) in rows.iter().enumerate() {
-        if let Some(id) = ids.get_mut((row.email_id.0 - first_id) as usize) {
-            *id = n as u32 + 1;
+    let mut late: Vec<(u64, u32)> = Vec::new();
+    for (n, row) in (0u32..).zip(&rows) {
+        match row.email_id.0.checked_sub(first_id).and_then(|at| ids.get_mut(at as usize)) {
+            Some(id) => *id = n + 1,
+            None => late.push((row.email_id.0, n)),
         }
     }
+    late.sort_unstable();
     out.put(&ids.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>())?;
+    let cell = |(id, row): &(u64, u32)| [&id.to_le_bytes()[..], &row.to_le_bytes()].concat();
+    out.put(&late.iter().flat_map(cell).collect::<Vec<u8>>())?;
     Ok(Trailer {
         first_frame: plan.first_frame,
         last_frame: plan.last_frame,
@@ -170,5 +176,8 @@ fn write(out: &mut Output, plan: &Plan<'_>, source: &mut Source<'_>) -> Result<T
         events_copy,
         rows_copy_at,
         foreign: plan.foreign,
+        late: late.len() as u32,
+        late_first: late.first().map_or(0, |(id, _)| *id),
+        late_last: late.last().map_or(0, |(id, _)| *id),
     })
 }

@@ -7,10 +7,14 @@ use crate::codec::Input;
 
 /// The first bytes of a trailer.
 pub(crate) const SEGMENT_MAGIC: u64 = u64::from_le_bytes(*b"MYSEGM\x01\n");
+/// The same of a segment with late messages, which older versions would not find.
+pub(crate) const SEGMENT_MAGIC_LATE: u64 = u64::from_le_bytes(*b"MYSEGM\x02\n");
 /// Bytes of the trailer; a copy of it is the file's header.
 pub(crate) const TRAILER_BYTES: usize = 192;
 /// Bytes of a message row.
 pub(crate) const ROW_BYTES: usize = 48;
+/// Bytes of a cell of the table of late messages.
+pub(crate) const LATE_BYTES: usize = 12;
 /// Of a header only so much is in the header column; the rest is at the front of its body.
 pub(crate) const HEAD_BYTES_MAX: u32 = 64 << 10;
 
@@ -30,7 +34,7 @@ pub(crate) struct Trailer {
     /// Messages that it has.
     pub(crate) rows: u32,
     pub(crate) rows_at: u64,
-    /// One u32 an id: the row's number plus one, 0 for none.
+    /// One u32 an id: the row's number plus one, 0 for none. Not there when no row has such an id.
     pub(crate) ids_at: u64,
     pub(crate) heads: ColumnSpan,
     pub(crate) bodies: ColumnSpan,
@@ -43,12 +47,29 @@ pub(crate) struct Trailer {
     pub(crate) rows_copy_at: u64,
     /// Foreign messages whose records are among the events.
     pub(crate) foreign: u32,
+    /// Late messages: rows whose ids were given in earlier frames. Their table follows the id table, in the order of their ids.
+    pub(crate) late: u32,
+    /// Their first and last id.
+    pub(crate) late_first: u64,
+    pub(crate) late_last: u64,
 }
 
 impl Trailer {
+    /// Rows of messages with ids of this segment.
+    pub(crate) fn own_rows(&self) -> u32 {
+        self.rows.saturating_sub(self.late)
+    }
+
+    /// Where the table of late messages is: for each, in the order of their ids, the id and the row's number.
+    pub(crate) fn late_at(&self) -> u64 {
+        let ids = if self.own_rows() > 0 { self.ids } else { 0 };
+        self.ids_at.saturating_add(u64::from(ids) * 4)
+    }
+
     pub(crate) fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(TRAILER_BYTES);
-        out.extend_from_slice(&SEGMENT_MAGIC.to_le_bytes());
+        let magic = if self.late > 0 { SEGMENT_MAGIC_LATE } else { SEGMENT_MAGIC };
+        out.extend_from_slice(&magic.to_le_bytes());
         out.extend_from_slice(&self.first_frame.to_le_bytes());
         out.extend_from_slice(&self.last_frame.to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
@@ -65,6 +86,9 @@ impl Trailer {
         self.events_copy.write(&mut out);
         out.extend_from_slice(&self.rows_copy_at.to_le_bytes());
         out.extend_from_slice(&self.foreign.to_le_bytes());
+        out.extend_from_slice(&self.late.to_le_bytes());
+        out.extend_from_slice(&self.late_first.to_le_bytes());
+        out.extend_from_slice(&self.late_last.to_le_bytes());
         out.resize(TRAILER_BYTES - 4, 0);
         let crc = crc32c::crc32c(&out);
         out.extend_from_slice(&crc.to_le_bytes());
@@ -75,7 +99,8 @@ impl Trailer {
         let bytes = bytes.get(..TRAILER_BYTES)?;
         let crc = Input(bytes.get(TRAILER_BYTES - 4..)?).u32()?;
         let mut input = Input(bytes);
-        if input.u64()? != SEGMENT_MAGIC || crc32c::crc32c(bytes.get(..TRAILER_BYTES - 4)?) != crc {
+        let is_ours = [SEGMENT_MAGIC, SEGMENT_MAGIC_LATE].contains(&input.u64()?);
+        if !is_ours || crc32c::crc32c(bytes.get(..TRAILER_BYTES - 4)?) != crc {
             return None;
         }
         let trailer = Trailer {
@@ -95,8 +120,13 @@ impl Trailer {
             events_copy: ColumnSpan::read(&mut input)?,
             rows_copy_at: input.u64()?,
             foreign: input.u32()?,
+            late: input.u32()?,
+            late_first: input.u64()?,
+            late_last: input.u64()?,
         };
-        (trailer.first_frame > 0 && trailer.first_frame <= trailer.last_frame).then_some(trailer)
+        let is_sound =
+            trailer.first_frame > 0 && trailer.first_frame <= trailer.last_frame && trailer.late <= trailer.rows;
+        is_sound.then_some(trailer)
     }
 }
 

@@ -6,6 +6,7 @@
 pub(crate) mod build;
 pub(crate) mod column;
 pub(crate) mod format;
+mod late;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,7 @@ use platform::{Disk, File, OpenMode};
 
 use self::column::{ColumnSpan, corrupt, read_block, read_or_corrupt};
 use self::format::{ROW_BYTES, SegmentRow, TRAILER_BYTES, Trailer};
+pub(crate) use self::late::LatePage;
 use crate::cache::CacheFile;
 use crate::codec::{Input, put_varint};
 use crate::record::{BadEvent, Event};
@@ -125,9 +127,12 @@ impl Segment {
         Ok(true)
     }
 
-    /// The number of a message's row as the id table has it, unverified.
+    /// The number of a message's row as the tables have it, unverified.
     pub(crate) fn row_number(&self, id: EmailId) -> Result<Option<u32>> {
-        if self.trailer.rows == 0 {
+        if self.may_have_late(id) {
+            return self.late_row(id, &mut LatePage::default());
+        }
+        if self.trailer.own_rows() == 0 {
             return Ok(None);
         }
         let index = (id.0.wrapping_sub(self.trailer.first_id)) as u32;

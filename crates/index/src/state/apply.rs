@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use model::{MailboxId, MailboxName, ModSeq, UidValidity};
+use model::{EmailId, MailboxId, MailboxName, ModSeq, UidSet, UidValidity};
 
 use super::columns::Row;
-use super::{DeletedMailbox, History, Mailbox, State};
+use super::{DeletedMailbox, History, Mailbox, State, Usage};
+use crate::ForeignMessage;
 use crate::record::{Event, NewRow};
 
 /// What all records of one frame share.
@@ -16,6 +17,19 @@ pub(crate) struct Frame {
     pub(crate) modseq: ModSeq,
     /// Seconds since 1970 UTC.
     pub(crate) time: i64,
+}
+
+impl Usage {
+    /// With the entries of one mailbox more.
+    pub(crate) fn with(self, other: Usage) -> Usage {
+        let messages = self.messages.saturating_add(other.messages);
+        Usage { messages, octets: self.octets.saturating_add(other.octets) }
+    }
+
+    fn without(self, other: Usage) -> Usage {
+        let messages = self.messages.saturating_sub(other.messages);
+        Usage { messages, octets: self.octets.saturating_sub(other.octets) }
+    }
 }
 
 impl State {
@@ -70,10 +84,19 @@ impl State {
             Event::FlagsSet { mailbox, flags, uids } => {
                 self.change(*mailbox, |mailbox| mailbox.set_flags(uids, *flags, frame.modseq))
             }
-            Event::Expunged { mailbox, uids } => self.change(*mailbox, |mailbox| {
-                let batch = mailbox.take(uids, frame.modseq, frame.time);
-                mailbox.remember_expunged(batch, ranges_max);
-            }),
+            Event::Expunged { mailbox, uids } => {
+                let has_foreign = !self.foreign.is_empty();
+                let mut gone = Vec::new();
+                let is_here = self.change(*mailbox, |mailbox| {
+                    let batch = mailbox.take(uids, frame.modseq, frame.time);
+                    if has_foreign {
+                        gone.extend(batch.rows().map(|row| row.email_id));
+                    }
+                    mailbox.remember_expunged(batch, ranges_max);
+                });
+                self.release_forgotten(&gone);
+                is_here
+            }
             Event::Discarded { mailbox, uids } => {
                 let mut gone = Vec::new();
                 let is_here = self.change(*mailbox, |mailbox| {
@@ -85,6 +108,11 @@ impl State {
                 self.foreign.release(&gone);
                 is_here
             }
+            Event::BytesHere { ids } => {
+                self.foreign.remove(ids);
+                true
+            }
+            Event::BytesElsewhere { messages, entries } => self.bytes_elsewhere(messages, entries),
             Event::Restored { mailbox, uids } => self.change(*mailbox, |mailbox| mailbox.history.restored(uids)),
             Event::RecentFloor { mailbox, uid } => {
                 self.change(*mailbox, |mailbox| mailbox.recent_floor = mailbox.recent_floor.max(*uid))
@@ -104,7 +132,12 @@ impl State {
     }
 
     fn change(&mut self, id: MailboxId, change: impl FnOnce(&mut Mailbox)) -> bool {
-        self.mailbox_mut(id).map(change).is_some()
+        let Some(mailbox) = self.mailbox_mut(id) else { return false };
+        let before = mailbox.usage();
+        change(mailbox);
+        let after = mailbox.usage();
+        self.usage = self.usage.without(before).with(after);
+        true
     }
 
     fn create(&mut self, frame: &Frame, id: MailboxId, name: &MailboxName, uidvalidity: u32, special_use: u16) -> bool {
@@ -155,7 +188,12 @@ impl State {
             return false;
         }
         let Some(mailbox) = Arc::make_mut(&mut self.mailboxes).remove(&id) else { return false };
+        if !self.foreign.is_empty() {
+            let held: Vec<EmailId> = mailbox.all_rows().map(|(_, row)| row.email_id).collect();
+            self.release_forgotten(&held);
+        }
         Arc::make_mut(&mut self.names).remove(&mailbox.name);
+        self.usage = self.usage.without(mailbox.usage());
         Arc::make_mut(&mut self.deleted).insert(id, DeletedMailbox { mailbox, deleted_at: frame.time });
         true
     }
@@ -168,6 +206,7 @@ impl State {
             return false;
         };
         Arc::make_mut(&mut mailbox).name = name.clone();
+        self.usage = self.usage.with(mailbox.usage());
         Arc::make_mut(&mut self.mailboxes).insert(id, mailbox);
         Arc::make_mut(&mut self.names).insert(name.clone(), id);
         true
@@ -197,6 +236,30 @@ impl State {
         });
         self.foreign.hold(&held);
         is_here
+    }
+
+    /// Lets go of messages whose entries can be brought back. None of them is foreign, but when the log is replayed: compaction drops the
+    /// record that the bytes of a message came into the log once nobody needs the message, and the one that it is foreign may still be there.
+    fn release_forgotten(&mut self, ids: &[EmailId]) {
+        self.foreign.release(ids);
+    }
+
+    /// Which entries have the messages is looked up among those that the record names: compaction may have dropped some, and then
+    /// nothing that follows will let go of them.
+    fn bytes_elsewhere(&mut self, messages: &[(EmailId, ForeignMessage)], entries: &[(MailboxId, UidSet)]) -> bool {
+        self.foreign.put(messages);
+        let mut held = Vec::new();
+        let mut is_whole = true;
+        for (id, uids) in entries {
+            let Some(mailbox) = self.mailboxes.get(id) else {
+                is_whole = false;
+                continue;
+            };
+            let ids = mailbox.rows_of(uids).map(|(_, row)| row.email_id);
+            held.extend(ids.filter(|id| messages.binary_search_by_key(id, |(id, _)| *id).is_ok()));
+        }
+        self.foreign.hold(&held);
+        is_whole
     }
 
     /// Lets go of what was expunged or deleted before `time` (seconds since 1970): it can no longer be brought back.

@@ -42,6 +42,7 @@ fn uids(rows: &[Row]) -> UidSet {
 /// That everything that can be asked of the mailbox is what the rows say.
 fn check(mailbox: &Mailbox, rows: &[Row]) {
     assert!(mailbox.all_rows().map(|(_, row)| row).eq(rows.iter().copied()));
+    assert!(mailbox.email_ids().eq(rows.iter().map(|row| row.email_id)));
     let mut before = 0;
     for slot in &mailbox.slots {
         let found = Summary::of(&slot.chunk);

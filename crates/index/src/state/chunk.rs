@@ -9,7 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use model::{Flags, ModSeq, SystemFlag, UidSet};
+use model::{EmailId, Flags, ModSeq, SystemFlag, UidSet};
 use platform::Mapped;
 
 use super::columns::{CHUNK_ROWS_MAX, Columns, Row, bounds, lower_bound};
@@ -105,6 +105,12 @@ impl Chunk {
     /// All rows.
     pub(crate) fn rows(&self) -> impl Iterator<Item = Row> {
         (0..self.len()).map(|row| self.row(row))
+    }
+
+    /// The messages of all rows.
+    pub(crate) fn email_ids(&self) -> impl Iterator<Item = EmailId> + '_ {
+        let ids = self.columns.email_id();
+        (0..self.len()).map(move |row| EmailId(ids.get(self.at(row))))
     }
 
     /// The index of the first of these rows whose UID is not below `uid`, or the end.

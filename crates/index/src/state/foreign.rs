@@ -119,6 +119,24 @@ impl Block {
         (from < rows && self.id(from) == id).then_some(from)
     }
 
+    /// How many rows have ids below this one.
+    fn end_before(&self, id: u64) -> usize {
+        let (mut from, mut to) = (0, self.len());
+        while from < to {
+            let middle = from.midpoint(to);
+            if self.id(middle) < id { from = middle + 1 } else { to = middle }
+        }
+        from
+    }
+
+    /// Cuts the rows from `at` on off, which must be some, and gives them as a block.
+    fn split(&mut self, at: usize) -> Block {
+        let first = self.id(at);
+        let shift = (first - self.first) as u32;
+        let rows = self.owned_mut().split_off(at).into_iter();
+        Block { first, rows: Rows::Owned(rows.map(|row| Stored { id: row.id - shift, ..row }).collect()) }
+    }
+
     fn owned_mut(&mut self) -> &mut Vec<Stored> {
         if let Rows::Mapped { rows, .. } = self.rows {
             self.rows = Rows::Owned((0..rows).map(|row| self.stored(row)).collect());
@@ -245,6 +263,44 @@ impl ForeignTable {
         }
     }
 
+    /// Adds messages that no entry has yet, wherever their ids belong. Of one that is here already this is the newest that is known.
+    pub(crate) fn put(&mut self, messages: &[(EmailId, ForeignMessage)]) {
+        for &(id, ForeignMessage { octets, header_octets, digest }) in messages {
+            self.unused.push(id);
+            if self.has(id) {
+                self.edit(&[id], |_, row| *row = Stored { digest, id: row.id, octets, header_octets, entries: 0 });
+                continue;
+            }
+            let row = |distance| Stored { digest, id: distance, octets, header_octets, entries: 0 };
+            let blocks = Arc::make_mut(&mut self.blocks);
+            let after = blocks.partition_point(|block| block.first <= id.0);
+            let alone = || Arc::new(Block { first: id.0, rows: Rows::Owned(vec![row(0)]) });
+            let Some(before) = after.checked_sub(1) else {
+                blocks.insert(0, alone());
+                continue;
+            };
+            let Some(block) = blocks.get_mut(before).map(Arc::make_mut) else { continue };
+            let at = block.end_before(id.0);
+            let distance = u32::try_from(id.0 - block.first).ok();
+            match distance.filter(|_| block.len() < FOREIGN_ROWS_MAX) {
+                Some(distance) => block.owned_mut().insert(at, row(distance)),
+                None if at == block.len() => blocks.insert(after, alone()),
+                // Full: what comes after this message becomes a block of its own.
+                None => {
+                    let rest = Arc::new(block.split(at));
+                    let place = if at == 0 { before..after } else { after..after };
+                    blocks.splice(place, [alone(), rest]);
+                }
+            }
+        }
+    }
+
+    /// Takes messages out, of ids that rise: their bytes are not elsewhere any more.
+    pub(crate) fn remove(&mut self, ids: &[EmailId]) {
+        let touched: BTreeSet<usize> = ids.iter().filter_map(|id| self.place(*id)).map(|(block, _)| block).collect();
+        self.retain(&touched, |id, _| ids.binary_search(&EmailId(id)).is_err());
+    }
+
     fn edit(&mut self, ids: &[EmailId], mut change: impl FnMut(EmailId, &mut Stored)) {
         for id in ids {
             if let Some((block, row)) = self.place(*id)
@@ -279,6 +335,11 @@ impl ForeignTable {
         };
         let places = unused.into_iter().filter_map(|id| self.place(id)).filter(is_unused);
         let touched: BTreeSet<usize> = places.map(|(block, _)| block).collect();
+        self.retain(&touched, |_, row| row.entries > 0);
+    }
+
+    /// Keeps of the rows of these blocks only those that `is_kept` says, by id.
+    fn retain(&mut self, touched: &BTreeSet<usize>, is_kept: impl Fn(u64, &Stored) -> bool) {
         if touched.is_empty() {
             return;
         }
@@ -287,7 +348,9 @@ impl ForeignTable {
         for (number, mut block) in mem::take(blocks).into_iter().enumerate() {
             if touched.contains(&number) {
                 // A block without its first message keeps counting from it.
-                Arc::make_mut(&mut block).owned_mut().retain(|row| row.entries > 0);
+                let first = block.first;
+                let block = Arc::make_mut(&mut block);
+                block.owned_mut().retain(|row| is_kept(first.wrapping_add(u64::from(row.id)), row));
                 if block.len() == 0 {
                     continue;
                 }
@@ -304,4 +367,49 @@ impl ForeignTable {
 /// Whether two neighbours fit into half a block, and their ids into one.
 fn fits(a: &Block, b: &Block) -> bool {
     a.len() + b.len() <= FOREIGN_ROWS_MAX / 2 && b.id(b.len() - 1) - a.first <= u64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use platform::random::Prng;
+
+    use super::*;
+
+    fn message(digest: u64) -> ForeignMessage {
+        ForeignMessage { octets: 7, header_octets: 3, digest }
+    }
+
+    #[test]
+    fn messages_come_and_go_anywhere() {
+        let mut prng = Prng::new(1);
+        let mut table = ForeignTable::default();
+        let mut model: BTreeMap<EmailId, ForeignMessage> = BTreeMap::new();
+        for round in 0..60u64 {
+            // Near one another, far from one another, and as they come after an import.
+            let base = [1 << 20, 1 << 40, round * 3000][prng.index(3)];
+            let spread = [3_000, 1 << 34][prng.index(2)];
+            let ids: BTreeSet<EmailId> =
+                (0..prng.between(1, 3000)).map(|_| EmailId(base + prng.below(spread))).collect();
+            if prng.one_in(3) {
+                let every = prng.between(1, 3);
+                let gone: Vec<EmailId> = model.keys().copied().filter(|_| prng.one_in(every)).collect();
+                table.remove(&gone);
+                model.retain(|id, _| gone.binary_search(id).is_err());
+            }
+            let given: Vec<(EmailId, ForeignMessage)> = ids.iter().map(|id| (*id, message(prng.u64()))).collect();
+            table.put(&given);
+            table.hold(&ids.into_iter().collect::<Vec<_>>());
+            model.extend(given);
+            table.purge();
+            assert!(table.range(0, u64::MAX).eq(model.iter().map(|(id, message)| (*id, *message))));
+            assert!(table.used().all(|(id, message, entries)| entries == 1 && table.find(id) == Some(message)));
+            let blocks: Vec<&Block> = table.blocks().collect();
+            assert!(blocks.iter().all(|block| (1..=FOREIGN_ROWS_MAX).contains(&block.len())));
+            assert!(blocks.windows(2).all(|pair| pair[0].id(pair[0].len() - 1) < pair[1].first));
+            assert!(!table.has(EmailId(prng.u64() | 1 << 50)));
+        }
+    }
 }

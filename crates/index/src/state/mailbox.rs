@@ -8,14 +8,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use model::{
-    Flags, KeywordTable, MailboxId, MailboxName, ModSeq, NumSet, SeqNum, SpecialUse, SystemFlag, Uid, UidSet,
+    EmailId, Flags, KeywordTable, MailboxId, MailboxName, ModSeq, NumSet, SeqNum, SpecialUse, SystemFlag, Uid, UidSet,
     UidValidity,
 };
 
-use super::State;
 use super::chunk::{Chunk, Slot};
 use super::columns::Row;
 use super::history::History;
+use super::{State, Usage};
 use crate::ForeignMessage;
 
 /// A mailbox at one moment: a view when somebody keeps it.
@@ -87,6 +87,21 @@ impl Mailbox {
         SpecialUse::EVERY.into_iter().filter(move |attribute| bits & (1 << attribute.code()) != 0)
     }
 
+    /// The same as bits: bit n is the special use with code n.
+    pub fn special_use_bits(&self) -> u16 {
+        self.special_use
+    }
+
+    /// One more than the largest UID ever given; 2³² when they are used up.
+    pub fn uidnext_number(&self) -> u64 {
+        self.uidnext
+    }
+
+    /// Expunges up to this modseq are forgotten.
+    pub fn vanished_floor(&self) -> ModSeq {
+        self.history.floor
+    }
+
     /// The keywords of its entries.
     pub fn keywords(&self) -> &KeywordTable {
         &self.keywords
@@ -100,6 +115,11 @@ impl Mailbox {
     /// The value kept under `key`, if any.
     pub fn annotation(&self, key: &str) -> Option<&[u8]> {
         self.annotations.get(key).map(Vec::as_slice)
+    }
+
+    /// All values by their keys.
+    pub fn annotations(&self) -> &Arc<BTreeMap<String, Vec<u8>>> {
+        &self.annotations
     }
 
     /// Number of entries.
@@ -120,6 +140,21 @@ impl Mailbox {
     /// The sum of the entries' sizes (RFC 8438 STATUS=SIZE), octets.
     pub fn octets(&self) -> u64 {
         self.octets
+    }
+
+    /// The sum of the sizes of the entries with \Deleted (RFC 9208 §4.1.4 DELETED-STORAGE), octets. Reads the chunks that have one.
+    pub fn deleted_octets(&self) -> u64 {
+        let slots = self.slots.iter().filter(|slot| slot.summary.deleted > 0);
+        let rows = slots.flat_map(|slot| slot.chunk.rows()).filter(|row| row.flags.has(SystemFlag::Deleted));
+        rows.map(|row| u64::from(row.size)).sum()
+    }
+
+    /// What its entries count for; nothing in a hidden mailbox.
+    pub(crate) fn usage(&self) -> Usage {
+        match self.name.is_hidden() {
+            true => Usage::default(),
+            false => Usage { messages: self.exists.into(), octets: self.octets },
+        }
     }
 
     /// The same mailbox without any entry: what is left of a view of a mailbox that was deleted.
@@ -193,6 +228,11 @@ impl Mailbox {
     /// All entries.
     pub fn all_rows(&self) -> Rows<'_> {
         self.rows(0..self.exists)
+    }
+
+    /// The messages of all entries, in the order of the UIDs: a tenth of the time of [`Mailbox::all_rows`].
+    pub fn email_ids(&self) -> impl Iterator<Item = EmailId> + '_ {
+        self.slots.iter().flat_map(|slot| slot.chunk.email_ids())
     }
 
     /// Where the entries of `uids` lie: the slots' numbers with rows in them, rising, none empty. Costs what the set costs, and

@@ -13,6 +13,7 @@ mod diff;
 mod foreign;
 mod history;
 mod mailbox;
+mod news;
 mod packed;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,15 @@ pub struct DeletedMailbox {
     pub deleted_at: i64,
 }
 
+/// What the entries of mailboxes come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many entries there are.
+    pub messages: u64,
+    /// The sum of their sizes, octets. A message that has several entries counts with each.
+    pub octets: u64,
+}
+
 /// An account at one moment. Published states hold only what is durable.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -57,6 +67,8 @@ pub struct State {
     pub(crate) annotations: Arc<BTreeMap<String, Vec<u8>>>,
     /// The messages whose bytes lie elsewhere.
     pub(crate) foreign: ForeignTable,
+    /// Of all mailboxes but the hidden ones, whose entries nobody can see. Kept up with every change of a mailbox.
+    pub(crate) usage: Usage,
     /// The modseq of the last transaction.
     pub(crate) modseq: ModSeq,
     pub(crate) email_id_next: u64,
@@ -78,6 +90,7 @@ impl Default for State {
             subscriptions: Arc::default(),
             annotations: Arc::default(),
             foreign: ForeignTable::default(),
+            usage: Usage::default(),
             modseq: ModSeq(0),
             email_id_next: 1,
             mailbox_id_next: 1,
@@ -132,9 +145,29 @@ impl State {
         self.deleted.values()
     }
 
+    /// One of them.
+    pub fn deleted_mailbox(&self, id: MailboxId) -> Option<&DeletedMailbox> {
+        self.deleted.get(&id)
+    }
+
+    /// Every mailbox has an id below this one.
+    pub fn mailbox_ids_end(&self) -> u64 {
+        self.mailbox_id_next
+    }
+
+    /// The largest UIDVALIDITY ever given.
+    pub fn uidvalidity_last(&self) -> u32 {
+        self.uidvalidity_last
+    }
+
     /// The value that the account keeps under `key`, if any.
     pub fn annotation(&self, key: &str) -> Option<&[u8]> {
         self.annotations.get(key).map(Vec::as_slice)
+    }
+
+    /// All values of the account by their keys.
+    pub fn annotations(&self) -> &Arc<BTreeMap<String, Vec<u8>>> {
+        &self.annotations
     }
 
     /// What is known of a message whose bytes lie elsewhere; `None` for every other one.
@@ -147,9 +180,27 @@ impl State {
         self.foreign.entries(id)
     }
 
+    /// The messages with ids of `ids` that have an entry or can be brought back, by id, and their sizes, octets.
+    pub(crate) fn messages(&self, ids: &std::ops::Range<u64>) -> Vec<(EmailId, u32)> {
+        let mut found = BTreeMap::new();
+        let deleted = self.deleted.values().map(|deleted| &deleted.mailbox);
+        for mailbox in self.mailboxes.values().chain(deleted) {
+            let kept = mailbox.history.batches().flat_map(|batch| batch.rows());
+            for row in mailbox.all_rows().map(|(_, row)| row).chain(kept).filter(|row| ids.contains(&row.email_id.0)) {
+                found.insert(row.email_id, row.size);
+            }
+        }
+        found.into_iter().collect()
+    }
+
     /// Every message has an id below this one.
     pub fn email_ids_end(&self) -> u64 {
         self.email_id_next
+    }
+
+    /// What the entries of all mailboxes come to, hidden ones not counted. Costs no counting.
+    pub fn usage(&self) -> Usage {
+        self.usage
     }
 
     /// The modseq of the last change anywhere in the account.

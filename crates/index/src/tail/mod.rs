@@ -6,6 +6,7 @@ mod scan;
 mod write;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use model::EmailId;
@@ -45,6 +46,8 @@ pub(crate) struct Tail {
     pub(crate) epoch: u32,
     pub(crate) first_frame: u64,
     table: RwLock<Table>,
+    /// One more than the largest id of a late message here: one whose id was given before.
+    late_end: AtomicU64,
     /// What was derived from its messages.
     pub(crate) kept: Kept,
 }
@@ -52,7 +55,15 @@ pub(crate) struct Tail {
 impl Tail {
     pub(crate) fn new(path: PathBuf, file: Arc<dyn File>, epoch: u32, first_frame: u64) -> Self {
         let table = Table { end: TAIL_HEADER_BYTES as u64, last_frame: first_frame - 1, ..Table::default() };
-        Tail { path, file, epoch, first_frame, table: RwLock::new(table), kept: Kept::default() }
+        Tail {
+            path,
+            file,
+            epoch,
+            first_frame,
+            table: RwLock::new(table),
+            late_end: AtomicU64::new(0),
+            kept: Kept::default(),
+        }
     }
 
     /// The file's name for a tail that begins with this frame; names sort like frames.
@@ -69,9 +80,14 @@ impl Tail {
     pub(crate) fn extend(&self, messages: &[(EmailId, TailMessage)], end: u64, last_frame: u64) {
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         for message in messages {
-            // Ids rise, but for those of a damaged record.
             if table.rows.last().is_none_or(|last| last.0 < message.0) {
                 table.rows.push(*message);
+                continue;
+            }
+            // Late: the newest bytes of a message count, though all are the same.
+            match table.rows.binary_search_by_key(&message.0, |row| row.0) {
+                Ok(at) => table.rows[at] = *message,
+                Err(at) => table.rows.insert(at, *message),
             }
         }
         table.end = end;
@@ -83,6 +99,16 @@ impl Tail {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         let at = table.rows.binary_search_by_key(&id, |row| row.0).ok()?;
         table.rows.get(at).map(|row| row.1)
+    }
+
+    /// Notes that late messages with ids below `end` are here.
+    pub(crate) fn has_late_below(&self, end: u64) {
+        self.late_end.fetch_max(end, Ordering::Release);
+    }
+
+    /// Whether a late message with this id can be here.
+    pub(crate) fn may_have_late(&self, id: EmailId) -> bool {
+        id.0 < self.late_end.load(Ordering::Acquire)
     }
 
     /// End of the last durable frame, bytes.

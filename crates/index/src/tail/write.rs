@@ -164,6 +164,7 @@ impl TailWriter {
         gather.flush().map_err(WriteFailure::dirty)?;
         tail.file.sync_data().map_err(WriteFailure::dirty)?;
         self.allocated = self.allocated.max(gather.at);
+        tail.has_late_below(batch.iter().map(|transaction| transaction.late_end).max().unwrap_or(0));
         tail.extend(&messages, gather.at, batch.last().map_or(durable_before, |last| last.frame.number));
         Ok(())
     }

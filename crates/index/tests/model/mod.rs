@@ -24,6 +24,11 @@ impl Files {
         self.0.lock().unwrap().insert(id.0, (bytes.to_vec(), header_len as usize));
     }
 
+    /// Loses everything.
+    pub fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
     /// All ids that ever were here.
     pub fn ids(&self) -> Vec<EmailId> {
         self.0.lock().unwrap().keys().map(|id| EmailId(*id)).collect()
@@ -138,6 +143,10 @@ fn observe_mailbox(state: &State, mailbox: &Mailbox, since: i64) -> Expected {
 
 /// The account as the log shows it; of expunged entries those since `since`.
 pub fn observe(state: &State, since: i64) -> Account {
+    let counted = state.mailboxes().fold((0, 0), |(messages, octets), mailbox| {
+        (messages + u64::from(mailbox.exists()), octets + mailbox.octets())
+    });
+    assert_eq!((state.usage().messages, state.usage().octets), counted, "the usage is what is there");
     Account {
         mailboxes: state.mailboxes().map(|mailbox| (mailbox.id().0, observe_mailbox(state, mailbox, since))).collect(),
         deleted: state

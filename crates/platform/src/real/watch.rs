@@ -28,6 +28,10 @@ use crate::watch::{OnChange, Watch, WatchGuard};
 /// How often paths are looked at that the kernel does not tell of.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// The pause after news: who writes a large file in many pieces makes an event of each, which are one when they are read together, and what
+/// comes first is told at once anyway.
+const BREATH: Duration = Duration::from_millis(5);
+
 /// Room for the events of one read, in bytes; one event takes 272 at most.
 const EVENTS_BYTES: usize = 16 << 10;
 
@@ -225,7 +229,10 @@ impl Hub {
                     .map(|l| Arc::clone(&l.on_change))
                     .collect()
             };
-            called.iter().for_each(|on_change| on_change());
+            if !called.is_empty() {
+                called.iter().for_each(|on_change| on_change());
+                std::thread::sleep(BREATH);
+            }
         }
     }
 

@@ -51,7 +51,7 @@ fn existing_format(context: &Context, name: &AccountName) -> Result<Option<Accou
     }
 }
 
-fn described(format: &AccountFormat) -> String {
+pub(super) fn described(format: &AccountFormat) -> String {
     match format {
         AccountFormat::Native => "native".to_owned(),
         AccountFormat::Mbox { inbox, root } => format!("mbox, {}, {}", inbox.display(), root.display()),

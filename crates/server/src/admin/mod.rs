@@ -6,8 +6,10 @@
 mod accounts;
 pub mod backup;
 mod care;
+mod convert;
 mod new_mail;
 mod progress;
+mod quota;
 mod request;
 mod search;
 mod transfer;
@@ -20,9 +22,10 @@ use store::{Account, Store};
 use crate::pull;
 use crate::users::Directory;
 
+pub use convert::Step as ConvertStep;
 pub use new_mail::NewMailDefaults;
 pub use progress::{Notice, Progress};
-pub use request::{AccountForm, Format, LayoutForm, NewMail, Password, Request};
+pub use request::{AccountForm, Format, LayoutForm, NewMail, Password, QuotaLimit, Request};
 
 /// What a command works on.
 pub struct Context {
@@ -47,6 +50,7 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
         Request::UserPasswd { user, password } => accounts::set_password(context, &user, password),
         Request::UserRemove { user, delete_mail } => accounts::remove(context, &user, delete_mail),
         Request::UserList => accounts::list(context),
+        Request::UserQuota { user, storage, messages } => quota::quota(context, &user, storage, messages),
         Request::Import { user, mailbox, paths } => {
             transfer::bring_in_all(context, &user, mailbox.as_deref(), &paths, progress)
         }
@@ -67,6 +71,15 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
         }
         Request::Restore { user, mailbox, since_unix_seconds } => {
             care::restore(context, &user, &mailbox, since_unix_seconds)
+        }
+        Request::Convert { user, to, finish, roll_back } => {
+            let step = match (roll_back, finish, to.format.is_some()) {
+                (true, ..) => ConvertStep::RollBack,
+                (false, true, false) => ConvertStep::Finish,
+                (false, true, true) => ConvertStep::ConvertAndFinish,
+                (false, false, _) => ConvertStep::Convert,
+            };
+            convert::run(context, &user, to, step, progress)
         }
         Request::Backup { user, to } => backup::save(context, user.as_deref(), &to, progress),
         Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user } => {

@@ -38,6 +38,15 @@ pub enum Request {
     },
     /// Lists the users.
     UserList,
+    /// Shows what a user's account holds and may hold, and gives it limits of its own.
+    UserQuota {
+        /// Its name.
+        user: String,
+        /// Of its octets.
+        storage: Option<QuotaLimit>,
+        /// Of its messages.
+        messages: Option<QuotaLimit>,
+    },
     /// Brings mail in.
     Import {
         /// Whose account.
@@ -81,6 +90,20 @@ pub enum Request {
         mailbox: String,
         /// Those that were expunged since; Unix seconds.
         since_unix_seconds: i64,
+    },
+    /// Moves an account into another format.
+    Convert {
+        /// Whose account.
+        user: String,
+        /// Where its mail is to live; nothing to go on with what was begun.
+        #[serde(default)]
+        to: NewMail,
+        /// Gives up the old store.
+        #[serde(default)]
+        finish: bool,
+        /// Goes back to the old store.
+        #[serde(default)]
+        roll_back: bool,
     },
     /// Adds a snapshot to a directory of backups.
     Backup {
@@ -146,6 +169,18 @@ pub struct NewMail {
     /// How mailboxes are named in a Maildir.
     #[serde(default)]
     pub layout: Option<LayoutForm>,
+}
+
+/// A limit of an account's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum QuotaLimit {
+    /// What the configuration says.
+    Default,
+    /// None.
+    None,
+    /// So many messages, or octets.
+    Limit(u64),
 }
 
 /// In what the messages of an account live.

@@ -20,7 +20,7 @@ pub fn bring_in_all(
     progress: &mut dyn Progress,
 ) -> Result<Value> {
     let mailbox = mailbox.map(MailboxName::new).transpose()?;
-    let options = ImportOptions { mailbox, ..ImportOptions::default() };
+    let options = ImportOptions { mailbox, owner: Some(user.to_owned()), ..ImportOptions::default() };
     bring_in(&*context.account(user)?, paths, &options, progress)
 }
 

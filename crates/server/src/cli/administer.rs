@@ -9,7 +9,7 @@ use platform::Env;
 use serde_json::Value;
 use store::Store;
 
-use super::args::{Admin, Backup, BackupAction, BackupOptions, Global, RemoteOptions, User};
+use super::args::{Admin, Backup, BackupAction, BackupOptions, Convert, Global, RemoteOptions, User};
 use super::bar::Bar;
 use super::since::Since;
 use super::{password, print};
@@ -50,9 +50,10 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
             let users = Arc::new(Directory::open(env, data)?);
             let context = admin::Context { store, users, new_mail: admin::NewMailDefaults::of(config) };
             match request {
-                Request::Import { .. } | Request::Pull { .. } | Request::RestoreBackup { .. } => {
-                    beside_maintenance(&context, request, bar)
-                }
+                Request::Import { .. }
+                | Request::Pull { .. }
+                | Request::RestoreBackup { .. }
+                | Request::Convert { .. } => beside_maintenance(&context, request, bar),
                 _ => admin::run(&context, request, bar),
             }
         }
@@ -104,6 +105,7 @@ fn request(command: Admin) -> Result<Request> {
         }
         Admin::User(User::Remove { name, delete_mail }) => Request::UserRemove { user: name, delete_mail },
         Admin::User(User::List) => Request::UserList,
+        Admin::User(User::Quota { name, storage, messages }) => Request::UserQuota { user: name, storage, messages },
         Admin::Import { user, mailbox, paths, remote } => match &remote.from {
             Some(url) => pull_request(user, mailbox, url, &remote)?,
             None => {
@@ -113,6 +115,11 @@ fn request(command: Admin) -> Result<Request> {
         },
         Admin::Export { user, mailbox, format, to } => Request::Export { user, mailbox, format, to: absolute(&to)? },
         Admin::Restore { user, mailbox, since, backup } => restore_request(user, mailbox, since, backup)?,
+        Admin::Convert(Convert { user, to, inbox, mail_root, finish, rollback }) => {
+            let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
+            let to = NewMail { format: to, inbox: path(inbox)?, mail_root: path(mail_root)? };
+            Request::Convert { user, to, finish, roll_back: rollback }
+        }
         Admin::Backup(Backup { user, to, .. }) => {
             let to = to.ok_or_else(|| Error::new(ErrorKind::Invalid, "--to DIR is missing"))?;
             Request::Backup { user, to: absolute(&to)? }

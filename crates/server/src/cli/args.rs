@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::since::Since;
-use crate::admin::{AccountForm, Format, LayoutForm};
+use crate::admin::{AccountForm, Format, LayoutForm, QuotaLimit};
 use crate::deliver::command::Deliver;
 use crate::net::Protocol;
 
@@ -145,6 +145,8 @@ pub enum Admin {
         #[command(flatten)]
         backup: BackupOptions,
     },
+    /// Move an account into another format while it is used, every message compared; what it was before is kept until --finish
+    Convert(Convert),
     /// Copy accounts into a directory of backups, while the server runs: what is new since the last time
     Backup(Backup),
     /// Verify every record and checksum; exit code 3 when there is damage
@@ -202,6 +204,30 @@ pub struct BackupOptions {
     /// Put everything into the account of another user, which is made when it is not there
     #[arg(long, requires = "from", value_name = "OTHER")]
     pub as_user: Option<String>,
+}
+
+/// `convert`
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["to", "finish", "rollback"]))]
+pub struct Convert {
+    /// Whose account
+    #[arg(long)]
+    pub user: String,
+    /// The format; an interrupted conversion goes on where it was
+    #[arg(long, value_enum)]
+    pub to: Option<AccountForm>,
+    /// The mbox file that is the INBOX; without it as `mbox.inbox` says
+    #[arg(long, value_name = "FILE", requires = "to")]
+    pub inbox: Option<PathBuf>,
+    /// The directory for the files; without it as the configuration says
+    #[arg(long, value_name = "DIR", requires = "to")]
+    pub mail_root: Option<PathBuf>,
+    /// Give up the old store: nothing can be rolled back afterwards. With --to: as soon as the new one was compared
+    #[arg(long)]
+    pub finish: bool,
+    /// Go back to the old store, with everything that has happened since
+    #[arg(long, conflicts_with_all = ["to", "finish"])]
+    pub rollback: bool,
 }
 
 /// `backup`
@@ -297,6 +323,17 @@ pub enum User {
     },
     /// List users and accounts, and where their mail lives
     List,
+    /// Show what an account holds and may hold; with --storage or --messages, give it limits of its own
+    Quota {
+        /// Whose
+        name: String,
+        /// How much mail: octets (500M, 2G), `none` for no limit, `default` for what the configuration says
+        #[arg(long, value_name = "SIZE", value_parser = octets)]
+        storage: Option<QuotaLimit>,
+        /// How many messages: a number, `none` or `default`
+        #[arg(long, value_name = "NUMBER", value_parser = messages)]
+        messages: Option<QuotaLimit>,
+    },
     /// Remove a user; its mail stays unless told otherwise
     Remove {
         /// Its name
@@ -332,6 +369,36 @@ pub struct NewMail {
     pub layout: Option<LayoutForm>,
 }
 
+fn quota_limit(text: &str, number: impl FnOnce(&str) -> Option<u64>) -> Result<QuotaLimit, String> {
+    match text {
+        "default" => Ok(QuotaLimit::Default),
+        "none" => Ok(QuotaLimit::None),
+        text => {
+            number(text).map(QuotaLimit::Limit).ok_or_else(|| format!("{text:?} is no number, `none` or `default`"))
+        }
+    }
+}
+
+fn messages(text: &str) -> Result<QuotaLimit, String> {
+    quota_limit(text, |text| text.parse().ok())
+}
+
+/// A number of octets, with K, M, G or T for powers of 1024.
+fn octets(text: &str) -> Result<QuotaLimit, String> {
+    quota_limit(text, |text| {
+        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit: u64 = match text.get(digits.len()..)?.to_ascii_uppercase().as_str() {
+            "" => 1,
+            "K" => 1 << 10,
+            "M" => 1 << 20,
+            "G" => 1 << 30,
+            "T" => 1 << 40,
+            _ => return None,
+        };
+        digits.parse::<u64>().ok()?.checked_mul(unit)
+    })
+}
+
 fn listener(text: &str) -> Result<(Protocol, SocketAddr), String> {
     let (protocol, address) =
         text.split_once('=').ok_or("expected PROTOCOL=ADDRESS:PORT, such as imap=127.0.0.1:1143")?;
@@ -350,6 +417,24 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn limits_of_accounts() {
+        for (text, limit) in [
+            ("default", QuotaLimit::Default),
+            ("none", QuotaLimit::None),
+            ("0", QuotaLimit::Limit(0)),
+            ("1500", QuotaLimit::Limit(1500)),
+            ("3k", QuotaLimit::Limit(3072)),
+            ("2G", QuotaLimit::Limit(2 << 30)),
+        ] {
+            assert_eq!(octets(text), Ok(limit), "{text}");
+        }
+        assert_eq!(messages("7"), Ok(QuotaLimit::Limit(7)));
+        for bad in ["", "G", "1GB", "-1", "1.5G", "99999999999T", "all"] {
+            assert!(octets(bad).is_err() && messages(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

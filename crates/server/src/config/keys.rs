@@ -36,6 +36,16 @@ choice! {
 }
 
 choice! {
+    /// What LMTP answers for an account that may hold no more.
+    OverQuota {
+        /// 452 4.2.2: to be tried again.
+        Retry = "retry",
+        /// 552 5.2.2: the mail goes back.
+        Reject = "reject",
+    }
+}
+
+choice! {
     /// Where the messages of an account live.
     MailFormat {
         /// In Mailyard's own log.
@@ -240,6 +250,12 @@ config! {
         uidl_format: UidlFormat = UidlFormat::default();
         /// Whether QUIT marks as \Seen what was retrieved.
         mark_seen: bool = true;
+        /// Whether what a client has retrieved stays in the mailbox. If not, QUIT deletes it without being asked to, which clients are told
+        /// with EXPIRE 0 (RFC 2449 §6.7).
+        keep_retrieved: bool = true;
+        /// How long a user has to wait from one login to the next (LOGIN-DELAY, RFC 2449 §6.5), seconds. 0: not at all. After SIGHUP
+        /// everybody may come at once.
+        login_delay_seconds: u32 = 0, in 0..=86_400;
         /// How long a client that has logged in may be silent, seconds. RFC 1939 §3 asks for 10 minutes at least.
         idle_seconds_max: u32 = 600, in 1..=86_400;
     }
@@ -257,6 +273,13 @@ config! {
         /// What separates a user from a mailbox in an address: mail for `ann+lists` goes into the mailbox `lists` of ann, when there is one, and
         /// to her INBOX otherwise. Empty: nothing does.
         detail_separator: String = "+".to_owned();
+        /// What is answered for an account that may hold no more (section [quota]): "retry" is 452 4.2.2, and the mail waits at the transfer
+        /// agent; "reject" is 552 5.2.2, and it goes back to its sender.
+        over_quota: OverQuota = OverQuota::Retry;
+        /// Whether the parameters of RFC 3461 are offered, so that the transfer agent says the id of a delivery (ENVID) where it has one, and one
+        /// that it repeats because the answer was lost is recognised. Transfer agents leave reports of successful delivery (NOTIFY=SUCCESS)
+        /// to a server that offers them, and this one sends none.
+        offers_dsn: bool = false;
         /// The networks that may deliver over TCP.
         networks: Networks = Networks::loopback();
         /// Who may use the Unix socket: its access mode, in octal. At start.
@@ -265,6 +288,17 @@ config! {
         recipients_max: u32 = 1000, in 1..=100_000;
         /// How long a client may be silent, seconds. RFC 5321 §4.5.3.2.7 asks for 5 minutes at least.
         idle_seconds_max: u32 = 300, in 1..=86_400;
+    }
+
+    /// How much an account may hold. What counts are the entries of its mailboxes with their sizes. `mailyard user quota` and, over IMAP, the
+    /// administrators give an account limits of its own.
+    quota: QuotaSection {
+        /// Octets of all entries together, in units of 1024 (RFC 9208 §5.1), a beginning one counted whole. 0: no limit. At start.
+        storage_bytes_max: u64 = 0, in 0..=9_007_199_254_740_992;
+        /// Entries. 0: no limit. At start.
+        messages_max: u64 = 0, in 0..=9_007_199_254_740_992;
+        /// The users who may see and set the quotas of others with GETQUOTA and SETQUOTA (RFC 9208).
+        administrators: Vec<String> = Vec::new();
     }
 
     /// Limits of the network side.

@@ -18,7 +18,7 @@ use sessions::lmtp;
 use tokio::net::UnixListener;
 
 pub use self::routes::{Named, Routes};
-use crate::config::Config;
+use crate::config::{Config, OverQuota};
 use crate::control::short_path;
 use crate::net::Door;
 
@@ -33,6 +33,11 @@ pub fn settings(config: &Config) -> lmtp::Settings {
             "" => hostname(),
             name => name.to_owned(),
         },
+        over_quota: match delivery.over_quota {
+            OverQuota::Retry => lmtp::OverQuota::Retry,
+            OverQuota::Reject => lmtp::OverQuota::Reject,
+        },
+        offers_dsn: delivery.offers_dsn,
         recipients_max: delivery.recipients_max as usize,
         idle_time_max: Duration::from_secs(delivery.idle_seconds_max.into()),
         bad_commands_max: config.imap.bad_commands_max,

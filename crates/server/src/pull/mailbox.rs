@@ -288,7 +288,7 @@ impl Receiver<'_> {
         writer.write(body)?;
         let message = writer.finish()?;
         let internal_date = coming.date.unwrap_or(DateTime::utc(0));
-        self.messages.push(RemoteMessage { uid, message, flags: coming.flags, internal_date });
+        self.messages.push(RemoteMessage { uid, message, flags: coming.flags, internal_date, save_date: None });
         Ok(())
     }
 

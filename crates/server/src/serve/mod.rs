@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use model::{Error, ErrorKind, Result};
 use platform::Env;
-use store::Store;
 use store::format::mbox::lock::LockPolicy;
+use store::{Aside, Store};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::maintenance::Maintenance;
@@ -56,11 +56,14 @@ pub fn run(
     raise_descriptor_limit();
     let env = Env::real();
     let data = setup.config.server.data.clone();
-    let store = Store::open(env.clone(), data.clone(), store_options(&setup.config)).map_err(|error| {
+    let steps = Arc::new(net::Steps::new(net::workers()));
+    let mut options = store_options(&setup.config);
+    let for_long_work = Arc::clone(&steps);
+    options.mbox.aside = Aside::new(move |work| for_long_work.aside(work));
+    let store = Store::open(env.clone(), data.clone(), options).map_err(|error| {
         let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
         error.context(format!("{}{hint}", data.display()))
     })?;
-    let steps = Arc::new(net::Steps::new(net::workers()));
     store.hand_over_to(net::start_writers(&steps)?);
     let users = Arc::new(Directory::open(env.clone(), &data)?);
     let new_mail = admin::NewMailDefaults::of(&setup.config);
@@ -83,10 +86,19 @@ pub fn store_options(config: &Config) -> store::Options {
         message_bytes_max: config.store.message_bytes_max,
         account_idle_seconds: config.store.account_idle_seconds,
         log,
+        quota: store::QuotaLimits {
+            storage_kib: limit(config.quota.storage_bytes_max).map(|octets| octets.div_ceil(store::STORAGE_UNIT_BYTES)),
+            messages: limit(config.quota.messages_max),
+        },
         mbox: mbox_options(&config.mbox),
         maildir: store::MaildirOptions { idle_seconds: config.maildir.idle_seconds.into() },
         ..store::Options::default()
     }
+}
+
+/// 0 stands for no limit.
+fn limit(number: u64) -> Option<u64> {
+    (number > 0).then_some(number)
 }
 
 fn mbox_options(config: &config::MboxSection) -> store::MboxOptions {
@@ -107,6 +119,7 @@ fn mbox_options(config: &config::MboxSection) -> store::MboxOptions {
         idle_seconds: config.idle_seconds.into(),
         padding_bytes: config.padding_bytes as usize,
         jobs: config.scan_jobs as usize,
+        aside: Aside::default(),
     }
 }
 
@@ -267,6 +280,7 @@ mod tests {
         assert_eq!(ours.message_bytes_max, theirs.message_bytes_max);
         assert_eq!(ours.account_idle_seconds, theirs.account_idle_seconds);
         assert_eq!(ours.log, theirs.log);
+        assert_eq!(ours.quota, theirs.quota);
         assert_eq!(format!("{:?}", ours.mbox), format!("{:?}", theirs.mbox));
         assert_eq!(format!("{:?}", ours.maildir), format!("{:?}", theirs.maildir));
     }

@@ -10,9 +10,10 @@ use imap_proto::{Event, FrameError, FrameLimits, ReadError, ReadErrorKind, Reade
 
 use super::cmd::append::Append;
 use super::cmd::{self, Follow};
+use super::notify::Notices;
 use super::reply::{After, Condition, Done, Progress, Reply, Running, Started, Stop};
 use super::state::{Enabled, Session};
-use super::updates::Updates;
+use super::updates::{Updates, Why};
 use super::{Context, capability, status, write};
 use crate::{ChannelBinding, Connection, Now, Output, Waker};
 
@@ -56,6 +57,8 @@ enum Doing {
     /// The command is done; changes are said before its tagged response (RFC 9051 §5.2).
     Updating(Current, Done, Option<Updates>, Option<After>),
     Appending(Box<Append>),
+    /// Between commands, for a client that has said NOTIFY (RFC 5465).
+    Telling(Notices),
     Closed,
 }
 
@@ -64,6 +67,7 @@ struct Current {
     tag: String,
     name: &'static str,
     follow: Follow,
+    why: Why,
 }
 
 impl Machine {
@@ -77,6 +81,8 @@ impl Machine {
                 enabled: Enabled::default(),
                 login: None,
                 selected: None,
+                notify: None,
+                is_broken: false,
                 compressed: false,
                 failed_logins: 0,
                 idle: false,
@@ -117,6 +123,9 @@ impl Machine {
             self.last_heard = now.monotonic;
         }
         loop {
+            if self.session.is_broken {
+                self.doing = Doing::Closed;
+            }
             if out.is_full() && !matches!(self.doing, Doing::Closed) {
                 return Wait::Output;
             }
@@ -129,6 +138,13 @@ impl Machine {
                 Doing::Running(current, running) => self.run(current, running, input, out),
                 Doing::Updating(current, done, updates, after) => self.update(current, done, updates, after, out),
                 Doing::Appending(append) => self.append(append, input, out),
+                Doing::Telling(mut notices) => match notices.pull(&mut self.session, out) {
+                    true => None,
+                    false => {
+                        self.doing = Doing::Telling(notices);
+                        Some(Wait::Output)
+                    }
+                },
                 Doing::Closed => {
                     self.doing = Doing::Closed;
                     Some(Wait::Close)
@@ -182,13 +198,14 @@ impl Machine {
             return self.wait_for_client(out);
         }
         match self.reader.next(input) {
-            None => return self.wait_for_client(out),
+            None => return self.tell_or_wait(out),
             Some(Event::Command(command)) => {
                 self.forgive_bad_commands();
                 let current = Current {
                     tag: command.tag.as_str().to_owned(),
                     name: cmd::name(&command.body),
                     follow: cmd::follow(&command.body),
+                    why: cmd::why(&command.body),
                 };
                 let started = cmd::start(&mut self.session, &current.tag, command.body, out);
                 self.started(current, started, out);
@@ -201,7 +218,7 @@ impl Machine {
                     Ok(append) => self.doing = Doing::Appending(Box::new(append)),
                     Err(stop) => {
                         self.reader.refuse();
-                        self.stopped(Current { tag, name, follow: Follow::Everything }, stop);
+                        self.stopped(Current { tag, name, follow: Follow::Everything, why: Why::Passing }, stop);
                     }
                 }
             }
@@ -210,6 +227,21 @@ impl Machine {
             Some(Event::AppendNext(_) | Event::Chunk(_) | Event::MessageEnd | Event::AppendEnd | Event::Line(_)) => {}
         }
         None
+    }
+
+    /// The client says nothing: what it wants to hear of is said, or it is waited for.
+    fn tell_or_wait(&mut self, out: &mut Output) -> Option<Wait> {
+        // In the middle of a command there is time: what it does comes first.
+        if self.session.notify.is_some() && !self.reader.is_inside() && !self.shutting_down {
+            if let Some(notices) = Notices::look(&mut self.session, false) {
+                self.doing = Doing::Telling(notices);
+                return None;
+            }
+        }
+        match (self.wait_for_client(out), self.session.looks_again_at()) {
+            (Some(Wait::Input(deadline)), Some(again)) => Some(Wait::Input(deadline.min(again))),
+            (wait, _) => wait,
+        }
     }
 
     fn started(&mut self, current: Current, started: Started, out: &mut Output) {
@@ -239,8 +271,8 @@ impl Machine {
             Event::MessageEnd => append.message_end(),
             Event::AppendNext(message) => append.message(&self.session, &message, out),
             Event::AppendEnd => {
-                let current =
-                    Current { tag: append.tag.as_str().to_owned(), name: append.name(), follow: Follow::Everything };
+                let (tag, name, why) = (append.tag.as_str().to_owned(), append.name(), append.why());
+                let current = Current { tag, name, follow: Follow::Everything, why };
                 self.started(current, append.end(), out);
                 return None;
             }
@@ -255,7 +287,7 @@ impl Machine {
             Err(stop) => {
                 self.reader.refuse();
                 let (tag, name) = (append.tag.as_str().to_owned(), append.name());
-                self.stopped(Current { tag, name, follow: Follow::Everything }, stop);
+                self.stopped(Current { tag, name, follow: Follow::Everything, why: Why::Passing }, stop);
             }
         }
         None
@@ -333,8 +365,8 @@ impl Machine {
     fn complete(&mut self, current: Current, done: Done, after: Option<After>) {
         self.session.stop_idling();
         let updates = match current.follow {
-            Follow::Everything => Updates::new(&mut self.session, true),
-            Follow::WithoutExpunges => Updates::new(&mut self.session, false),
+            Follow::Everything => Updates::new(&mut self.session, true, current.why),
+            Follow::WithoutExpunges => Updates::new(&mut self.session, false, current.why),
             Follow::Nothing => None,
         };
         self.doing = Doing::Updating(current, done, updates, after);

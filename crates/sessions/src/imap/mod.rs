@@ -5,6 +5,7 @@ mod cmd;
 mod compress;
 mod context;
 mod machine;
+mod notify;
 mod pattern;
 mod reply;
 mod session;
@@ -12,6 +13,7 @@ mod settings;
 mod state;
 mod status;
 mod updates;
+mod wanted;
 mod write;
 
 use std::sync::Arc;

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use model::AccountName;
+
 /// When a password may be sent in the clear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlainTextLogin {
@@ -21,6 +23,8 @@ pub struct Settings {
     pub plain_text_login: PlainTextLogin,
     /// What ID answers (RFC 2971), field by field; empty: NIL.
     pub id_fields: Vec<(String, String)>,
+    /// Who may see and set the quotas of others (RFC 9208 §4.1.3).
+    pub administrators: Vec<AccountName>,
     /// Whether COMPRESS=DEFLATE (RFC 4978) is offered.
     pub compress: bool,
     /// The limits.
@@ -36,6 +40,7 @@ impl Default for Settings {
                 ("name".to_owned(), "Mailyard".to_owned()),
                 ("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
             ],
+            administrators: Vec::new(),
             compress: true,
             limits: Limits::default(),
         }

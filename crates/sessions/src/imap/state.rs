@@ -8,6 +8,7 @@ use store::{Account, ListenerGuard, Moment, View};
 
 use super::Context;
 use super::context::Context as SearchContext;
+use super::notify::Watch;
 use super::reply::{Done, Stop};
 use super::updates::Silent;
 use super::write::FlagsLine;
@@ -29,6 +30,10 @@ pub(crate) struct Session {
     pub login: Option<Login>,
     /// The mailbox that is selected.
     pub selected: Option<Selected>,
+    /// What the client wants to hear of; `None` before its first NOTIFY (RFC 5465 §3.1).
+    pub notify: Option<Box<Watch>>,
+    /// A literal was announced and cannot be sent: the connection ends without a word.
+    pub is_broken: bool,
     /// Whether COMPRESS is on.
     pub compressed: bool,
     /// Failed logins so far.
@@ -161,10 +166,10 @@ impl Session {
     }
 
     /// What an unsolicited FETCH has in it. The UID is there for all who can know that it may be (RFC 7162 §3.2.4 demands it after
-    /// QRESYNC, RFC 9051 §7.5.2 allows it), MODSEQ for the CONDSTORE-aware (RFC 7162 §3.1).
+    /// QRESYNC, RFC 5465 §5.1 after NOTIFY, RFC 9051 §7.5.2 allows it), MODSEQ for the CONDSTORE-aware (RFC 7162 §3.1).
     pub fn unsolicited_flags(&self) -> FlagsLine {
         FlagsLine {
-            uid: self.enabled.condstore || self.enabled.imap4rev2,
+            uid: self.enabled.condstore || self.enabled.imap4rev2 || self.notify.is_some(),
             flags: true,
             modseq: self.enabled.condstore,
             recent_from: self.recent_from(),
@@ -209,6 +214,12 @@ impl Selected {
     /// The UIDs of the entries that a set names; see [`Selected::seqs`].
     pub fn uids(&self, set: &SequenceSet, uid: bool) -> Result<UidSet, Stop> {
         Ok(self.view.uids_of(&self.seqs(set, uid)?))
+    }
+
+    /// The last `count` entries, which are those that came last.
+    pub fn added(&self, count: u32) -> UidSet {
+        let first = self.view.exists().saturating_sub(count).saturating_add(1);
+        self.view.rows(first..=u32::MAX).map(|entry| entry.uid).collect()
     }
 
     /// How many entries are `\Recent` for this view.

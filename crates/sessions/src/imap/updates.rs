@@ -9,7 +9,9 @@ use imap_proto::encode::number;
 use model::{Flags, NumSet, SeqNum, UidSet};
 use store::{Changes, FlagNames, StoreMode, View};
 
+use super::cmd::fetch::FetchRun;
 use super::context::ContextRun;
+use super::reply::{Progress, Running, Stop};
 use super::state::{Selected, Session};
 use super::write::{self, FlagsLine};
 use crate::Output;
@@ -42,6 +44,8 @@ pub(crate) struct Updates {
     flags: Flagged,
     /// What there is to say of search results that the client follows.
     contexts: Option<Box<Followed>>,
+    /// What the client wants to know of new messages: behind all of that (RFC 5465 §5.2).
+    arrivals: Option<Box<FetchRun>>,
 }
 
 /// What changes in the contexts of the session.
@@ -74,23 +78,40 @@ struct Flagged {
 /// UID ranges in one VANISHED line.
 const RANGES_PER_LINE: usize = 500;
 
+/// Why something is said of the selected mailbox. It makes a difference to clients that have said what they want to hear of (RFC 5465).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It is an opportunity.
+    Passing,
+    /// The client has changed something itself: its numbers have to be right again.
+    OwnChange,
+    /// The client wants to know everything.
+    Asked,
+}
+
 impl Updates {
     /// Moves the view to the present. `None` when no mailbox is selected or nothing is to be said.
-    pub fn new(session: &mut Session, expunges: bool) -> Option<Self> {
+    pub fn new(session: &mut Session, expunges: bool, why: Why) -> Option<Self> {
         let qresync = session.enabled.qresync;
+        let (hears, hears_of_flags) = (session.hears_of_selected(), session.hears_of_flags() || why == Why::Asked);
         let selected = session.selected.as_mut()?;
         let own = std::mem::take(&mut selected.own);
+        if !hears && why == Why::Passing {
+            // RFC 5465 §5: NONE makes the mailbox a snapshot.
+            return None;
+        }
         let before = (!selected.contexts.is_empty()).then(|| selected.view.clone());
         let changes = if selected.view.has_news() { selected.view.advance(expunges) } else { Changes::default() };
         let modseq_known = own.silent.as_ref().is_some_and(|silent| silent.modseq_known);
         let silent = own.silent.map(|silent| as_expected(selected, silent)).unwrap_or_default();
-        let flagged = changes.flags_changed.union(&own.report);
+        let flagged = if hears_of_flags { changes.flags_changed.union(&own.report) } else { own.report };
         let gone = changes.mailbox_deleted && !std::mem::replace(&mut selected.told_gone, true);
         if changes.is_empty() && flagged.is_empty() && !gone {
             return None;
         }
         let contexts = before.map(|before| Box::new(followed(selected, &before, &changes)));
         let seqs = selected.view.seqs_of(&flagged);
+        let added = selected.added(changes.added);
         let (expunged, vanished) =
             if qresync { (NumSet::new(), changes.expunged_uids) } else { (changes.expunged_seqs, NumSet::new()) };
         Some(Updates {
@@ -99,6 +120,7 @@ impl Updates {
             middle: Some(Middle { exists: changes.added > 0, keywords: changes.keywords_changed, gone }),
             flags: Flagged { seqs: seqs.ranges().iter().copied().collect(), silent, modseq_known, uid: own.uid },
             contexts,
+            arrivals: arrivals(session, &added),
         })
     }
 
@@ -118,12 +140,42 @@ impl Updates {
                 middle.write(session, out);
             } else if !self.flags.pull(session, out) {
                 return false;
+            } else if self.contexts.as_mut().is_some_and(|followed| !followed.changed.pull(session, out)) {
+                return false;
             } else {
-                return self.contexts.as_mut().is_none_or(|followed| followed.changed.pull(session, out));
+                return self.tell_arrivals(session, out);
             }
         }
         false
     }
+
+    fn tell_arrivals(&mut self, session: &mut Session, out: &mut Output) -> bool {
+        let Some(arrivals) = &mut self.arrivals else { return true };
+        match arrivals.pull(session, out) {
+            Ok(Progress::Done(_)) => {}
+            Ok(_) => return false,
+            Err(Stop::Error(error)) => session.context.observer.error(&session.connection, "NOTIFY", &error),
+            Err(Stop::Broken(error)) => {
+                session.context.observer.error(&session.connection, "NOTIFY", &error);
+                session.is_broken = true;
+            }
+            Err(Stop::Done(_)) => {}
+        }
+        self.arrivals = None;
+        true
+    }
+}
+
+/// The FETCH responses about messages that somebody else has put there.
+fn arrivals(session: &Session, added: &UidSet) -> Option<Box<FetchRun>> {
+    let (watch, selected) = (session.notify.as_ref()?, session.selected.as_ref()?);
+    let items = &watch.selected.as_ref()?.items;
+    let added = watch.not_own(selected.mailbox, added);
+    if items.is_empty() || added.is_empty() {
+        return None;
+    }
+    let account = session.account().ok()?;
+    Some(Box::new(FetchRun::quiet(session, account, items, selected.view.seqs_of(&added))))
 }
 
 /// Takes expunged entries out of the contexts, and begins to look at what was added or changed.
@@ -132,8 +184,7 @@ fn followed(selected: &mut Selected, before: &View, changes: &Changes) -> Follow
     for context in &mut selected.contexts {
         context.expunge(before, &changes.expunged_uids, &mut lost);
     }
-    let first_added = selected.view.exists().saturating_sub(changes.added).saturating_add(1);
-    let added: UidSet = selected.view.rows(first_added..=u32::MAX).map(|entry| entry.uid).collect();
+    let added = selected.added(changes.added);
     Followed { lost, changed: ContextRun::new(changes.flags_changed.union(&added)) }
 }
 

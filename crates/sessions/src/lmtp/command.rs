@@ -1,15 +1,16 @@
 //! Commands (RFC 5321 §4.1.1, RFC 2033 §4).
 
-use super::DOMAIN_BYTES_MAX;
 use super::address::{Address, is_domain, path};
 use super::reply::{Reply, too_large};
+use super::{DOMAIN_BYTES_MAX, ENVID_BYTES_MAX};
 
 /// A command line, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Lhlo(String),
     Mail(Mail),
-    Rcpt(Address),
+    /// The recipient, and whether parameters of RFC 3461 stand behind it.
+    Rcpt(Address, bool),
     Data,
     /// Octets that follow, and whether they are the last ones (RFC 3030 §2).
     Bdat(u64, bool),
@@ -32,6 +33,10 @@ pub(super) struct Mail {
     pub(super) binary: bool,
     /// SMTPUTF8 (RFC 6531 §3.4).
     pub(super) utf8: bool,
+    /// ENVID (RFC 3461 §4.4), as it was sent.
+    pub(super) envid: Option<String>,
+    /// RET (RFC 3461 §4.3).
+    pub(super) has_ret: bool,
 }
 
 fn syntax() -> Reply {
@@ -81,7 +86,7 @@ impl Command {
         match self {
             Command::Lhlo(_) => "LHLO",
             Command::Mail(_) => "MAIL",
-            Command::Rcpt(_) => "RCPT",
+            Command::Rcpt(..) => "RCPT",
             Command::Data => "DATA",
             Command::Bdat(..) => "BDAT",
             Command::Rset => "RSET",
@@ -112,7 +117,13 @@ fn mail(arguments: &str) -> Result<Command, Reply> {
             ("BODY", Some("7BIT" | "8BITMIME")) => mail.binary = false,
             ("BODY", Some("BINARYMIME")) => mail.binary = true,
             ("SMTPUTF8", None) => mail.utf8 = true,
-            ("SIZE" | "BODY" | "SMTPUTF8", _) => return Err(syntax()),
+            // RFC 3461 §4.4: xtext, whose meaning is the sender's.
+            ("ENVID", Some(_)) if mail.envid.is_none() => {
+                let envid = value.filter(|value| (1..=ENVID_BYTES_MAX).contains(&value.len())).ok_or_else(syntax)?;
+                mail.envid = Some(envid.to_owned());
+            }
+            ("RET", Some("FULL" | "HDRS")) => mail.has_ret = true,
+            ("SIZE" | "BODY" | "SMTPUTF8" | "ENVID" | "RET", _) => return Err(syntax()),
             _ => return Err(unknown_parameter()),
         }
     }
@@ -125,14 +136,24 @@ fn mail(arguments: &str) -> Result<Command, Reply> {
 /// `RCPT TO:` Forward-path [SP Rcpt-parameters]
 fn rcpt(arguments: &str) -> Result<Command, Reply> {
     match path(arguments) {
-        Some((Some(address), "")) => Ok(Command::Rcpt(address)),
-        Some((Some(_), _)) => Err(unknown_parameter()),
+        Some((Some(address), parameters)) => {
+            let mut has_dsn = false;
+            for parameter in parameters.split(' ').filter(|parameter| !parameter.is_empty()) {
+                let name = parameter.split_once('=').map(|(name, _)| name.to_ascii_uppercase());
+                // RFC 3461 §4.1, §4.2: what they say is for who reports on the delivery, which is the client (RFC 2033 §4.2).
+                match name.as_deref() {
+                    Some("NOTIFY" | "ORCPT") => has_dsn = true,
+                    _ => return Err(unknown_parameter()),
+                }
+            }
+            Ok(Command::Rcpt(address, has_dsn))
+        }
         _ => Err(Reply::new(501, "5.1.3", "The address of the recipient is wrong")),
     }
 }
 
 /// RFC 5321 §4.1.1.11.
-fn unknown_parameter() -> Reply {
+pub(super) fn unknown_parameter() -> Reply {
     Reply::new(555, "5.5.4", "A parameter is not known")
 }
 
@@ -184,10 +205,18 @@ mod tests {
             ("MAIL FROM:<>", Command::Mail(Mail::default())),
             ("mail from: <ann@a.example>", Command::Mail(plain.clone())),
             (
-                "MAIL FROM:<ann@a.example> SIZE=7 body=binarymime SMTPUTF8",
-                Command::Mail(Mail { size: 7, binary: true, utf8: true, ..plain }),
+                "MAIL FROM:<ann@a.example> SIZE=7 body=binarymime SMTPUTF8 RET=hdrs ENVID=QQ314159",
+                Command::Mail(Mail {
+                    size: 7,
+                    binary: true,
+                    utf8: true,
+                    envid: Some("QQ314159".into()),
+                    has_ret: true,
+                    ..plain
+                }),
             ),
-            ("RCPT TO:<ann@a.example>", Command::Rcpt(ann.unwrap())),
+            ("RCPT TO:<ann@a.example>", Command::Rcpt(ann.clone().unwrap(), false)),
+            ("RCPT TO:<ann@a.example> notify=NEVER ORCPT=rfc822;ann", Command::Rcpt(ann.unwrap(), true)),
             ("BDAT 0 last", Command::Bdat(0, true)),
             ("BDAT 99999999999999999999", Command::Bdat(u64::MAX, false)),
             ("NOOP whatever it is", Command::Noop),
@@ -204,10 +233,12 @@ mod tests {
             ("MAIL <ann@a.example>", "501 5.5.4"),
             ("MAIL FROM:ann@a.example", "501 5.1.7"),
             ("MAIL FROM:<ann@a.example> SIZE=x", "501 5.5.4"),
-            ("MAIL FROM:<ann@a.example> RET=FULL", "555 5.5.4"),
+            ("MAIL FROM:<ann@a.example> RET=ALL", "501 5.5.4"),
+            ("MAIL FROM:<ann@a.example> ENVID=", "501 5.5.4"),
+            ("MAIL FROM:<ann@a.example> HOLDFOR=9", "555 5.5.4"),
             ("MAIL FROM:<änn@a.example>", "553 5.6.7"),
             ("RCPT TO:<>", "501 5.1.3"),
-            ("RCPT TO:<ann@a.example> NOTIFY=NEVER", "555 5.5.4"),
+            ("RCPT TO:<ann@a.example> NEVER", "555 5.5.4"),
             ("DATA now", "501 5.5.4"),
             ("BDAT", "501 5.5.4"),
             ("BDAT 1 2", "501 5.5.4"),

@@ -6,11 +6,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use model::{Error, ErrorKind, MailboxId, MailboxName, Result};
-use store::{Account, Appended, FlagNames, NewMessage, Pending, PendingMessage, Store};
+use sha2::{Digest, Sha256};
+use store::{Account, Appended, DeliveryId, FlagNames, NewMessage, Pending, PendingMessage, Store};
 
 use super::reply::{Reply, of_error};
 use super::trace::Trace;
-use super::{Destination, Place};
+use super::{Destination, OverQuota, Place};
 use crate::{Waker, open_account};
 
 /// Copies that wait for the disk at the same time.
@@ -30,6 +31,8 @@ pub(super) struct Recipient {
 pub(super) struct Delivery {
     message: Message,
     trace: Trace,
+    /// What tells this delivery from others, if the client has said its id.
+    identity: Option<Identity>,
     /// Who comes next.
     rest: VecDeque<Recipient>,
     /// Who is not answered yet, in order.
@@ -44,7 +47,7 @@ enum Message {
 }
 
 enum Copy {
-    Waiting(Pending<Appended>),
+    Waiting(Pending<Option<Appended>>),
     Done(Result<()>),
 }
 
@@ -62,12 +65,17 @@ pub(super) enum Progress {
 
 impl Delivery {
     /// Of `message`, which has its fields on top if there is one recipient only.
-    pub(super) fn new(message: PendingMessage, trace: Trace, recipients: Vec<Recipient>) -> Delivery {
+    pub(super) fn new(
+        message: PendingMessage,
+        trace: Trace,
+        identity: Option<Identity>,
+        recipients: Vec<Recipient>,
+    ) -> Delivery {
         let message = match recipients.len() {
             1 => Message::Whole(Some(message)),
             _ => Message::Shared(message),
         };
-        Delivery { message, trace, rest: recipients.into(), begun: VecDeque::new() }
+        Delivery { message, trace, identity, rest: recipients.into(), begun: VecDeque::new() }
     }
 
     /// Whether several accounts are to be written.
@@ -109,7 +117,7 @@ impl Delivery {
         }
     }
 
-    fn begin(&mut self, store: &Store, recipient: &Recipient) -> Result<Pending<Appended>> {
+    fn begin(&mut self, store: &Store, recipient: &Recipient) -> Result<Pending<Option<Appended>>> {
         let account = open_account(store, &recipient.destination.account)?;
         let mailbox = mailbox(&account, &recipient.destination.place)?;
         let message = match &mut self.message {
@@ -119,7 +127,35 @@ impl Delivery {
             Message::Shared(shared) => copy_of(shared, &account, &self.trace.fields(&recipient.address, false))?,
         };
         let message = NewMessage { message, flags: FlagNames::default(), internal_date: None };
-        account.begin(|edit| edit.append(mailbox, vec![message]))
+        match &self.identity {
+            None => account.begin(|edit| edit.append(mailbox, vec![message]).map(Some)),
+            Some(identity) => {
+                let id = identity.of(&recipient.address);
+                account.begin(|edit| edit.deliver(mailbox, message, id))
+            }
+        }
+    }
+}
+
+/// What tells a delivery from others: the id that the sender gave it (RFC 3461 §4.4), who that is, and the octets. A client that repeats a
+/// delivery says all of it again; one that has another message under an old id does not.
+pub(super) struct Identity {
+    pub(super) envid: String,
+    pub(super) from: String,
+    pub(super) digest: [u8; 32],
+}
+
+impl Identity {
+    fn of(&self, recipient: &str) -> DeliveryId {
+        let mut digest = Sha256::new();
+        // No part has a NUL.
+        for part in [self.envid.as_bytes(), self.from.as_bytes(), recipient.as_bytes()] {
+            digest.update(part);
+            digest.update([0]);
+        }
+        digest.update(self.digest);
+        let digest: [u8; 32] = digest.finalize().into();
+        DeliveryId(digest.first_chunk().copied().unwrap_or_default())
     }
 }
 
@@ -151,9 +187,9 @@ fn copy_of(shared: &PendingMessage, account: &Arc<Account>, fields: &str) -> Res
 }
 
 /// What to say of a copy.
-pub(super) fn reply(address: &str, result: &Result<()>) -> Reply {
+pub(super) fn reply(address: &str, result: &Result<()>, over_quota: OverQuota) -> Reply {
     match result {
         Ok(()) => Reply::new(250, "2.1.5", format!("<{address}> Delivered")),
-        Err(error) => of_error(error).about(address),
+        Err(error) => of_error(error, over_quota).about(address),
     }
 }

@@ -1,5 +1,5 @@
 //! LMTP (RFC 2033) with the rules of RFC 5321, SIZE (RFC 1870), PIPELINING (RFC 2920), 8BITMIME (RFC 6152), SMTPUTF8 (RFC 6531), CHUNKING
-//! and BINARYMIME (RFC 3030), ENHANCEDSTATUSCODES (RFC 2034) and STARTTLS (RFC 3207).
+//! and BINARYMIME (RFC 3030), ENHANCEDSTATUSCODES (RFC 2034), STARTTLS (RFC 3207) and the envelope identifiers of DSN (RFC 3461).
 //!
 //! Invariants:
 //! * 250 to a recipient means that its copy is durable; each recipient has a reply of its own, in the order of the RCPT commands.
@@ -67,11 +67,27 @@ pub enum Place {
     Exactly(MailboxName),
 }
 
+/// What is answered for an account that may hold no more (RFC 9208, RFC 3463 §3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OverQuota {
+    /// 452 4.2.2: the client tries again.
+    #[default]
+    Retry,
+    /// 552 5.2.2: the client sends the mail back.
+    Reject,
+}
+
 /// What an administrator can choose.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The name of this host: in the greeting and in `Received`.
     pub hostname: String,
+    /// What is answered for an account that may hold no more.
+    pub over_quota: OverQuota,
+    /// Whether the parameters of RFC 3461 are offered, so that clients say the id of a delivery (ENVID) and one that is repeated after its
+    /// answer was lost is recognised. Who asks for a report of success (NOTIFY=SUCCESS) gets none then: transfer agents leave it to whoever
+    /// offers this.
+    pub offers_dsn: bool,
     /// Recipients of one message; further ones are for another transaction (RFC 5321 §4.5.3.1.8: 100 at least).
     pub recipients_max: usize,
     /// How long a client may be silent (RFC 5321 §4.5.3.2.7: 5 minutes at least).
@@ -86,6 +102,8 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             hostname: "localhost".to_owned(),
+            over_quota: OverQuota::default(),
+            offers_dsn: false,
             recipients_max: 1000,
             idle_time_max: Duration::from_secs(300),
             bad_commands_max: 20,
@@ -100,5 +118,7 @@ const LINE_BYTES_MAX: usize = 4096;
 const PATH_BYTES_MAX: usize = 512;
 /// Octets of the name that a client gives itself (RFC 5321 §4.5.3.1.2).
 const DOMAIN_BYTES_MAX: usize = 255;
+/// Octets of an ENVID as it is sent (RFC 3461 §4.4: 100 at most).
+const ENVID_BYTES_MAX: usize = 100;
 /// No more than so many octets are put on top of a message: two addresses, two names, a date.
 const TRACE_BYTES_MAX: u64 = 4096;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use model::{Error, ErrorKind};
 
+use super::OverQuota;
 use crate::Output;
 
 /// A reply of one line.
@@ -50,9 +51,10 @@ pub(super) fn too_large() -> Reply {
 }
 
 /// An error of the store in words. Whatever may go away by itself is to be tried again (RFC 5321 §4.2.1: 4yz), since a 5yz sends the mail
-/// back.
-pub(super) fn of_error(error: &Error) -> Reply {
+/// back; what becomes of mail for an account that is full is the administrator's to say.
+pub(super) fn of_error(error: &Error, over_quota: OverQuota) -> Reply {
     match error.kind() {
+        ErrorKind::OverQuota if over_quota == OverQuota::Reject => Reply::new(552, "5.2.2", "The account is full"),
         ErrorKind::Limit if error.limit() == Some("message_bytes_max") => too_large(),
         ErrorKind::Limit => Reply::new(452, "4.2.2", "The account is at one of its limits"),
         ErrorKind::OverQuota => Reply::new(452, "4.2.2", "The account is full"),

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use model::{AccountName, Error, ErrorKind};
 
-use super::command::{Command, Mail, needs_utf8};
-use super::delivery::{Delivery, Progress, Recipient, reply as reply_of_copy};
+use super::command::{Command, Mail, needs_utf8, unknown_parameter};
+use super::delivery::{Delivery, Identity, Progress, Recipient, reply as reply_of_copy};
 use super::dots::Unstuffing;
-use super::incoming::{Failure, Incoming, message_bytes_max};
+use super::incoming::{Complete, Failure, Incoming, message_bytes_max};
 use super::reply::{Reply, is_ours, of_error, out_of_order, too_large};
 use super::trace::Trace;
 use super::{Context, LINE_BYTES_MAX};
-use crate::{ChannelBinding, Connection, Now, Output, ProtocolSession, Step, Waker, Work, open_account};
+use crate::lines::{LineProtocol, LineTooLong, Lines};
+use crate::{Connection, Now, Output, Step, Waker, Work, open_account};
 
 /// How long a session sleeps on a sync before it looks again by itself.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(60);
@@ -20,23 +21,14 @@ const SYNC_TIME_MAX: Duration = Duration::from_secs(60);
 /// One LMTP connection.
 pub struct LmtpSession {
     context: Arc<Context>,
-    connection: Connection,
+    lines: Lines,
     waker: Waker,
-    now: Now,
-    received: Vec<u8>,
-    /// A line that was too long: what is left of it is thrown away.
-    is_skipping: bool,
-    handshake_due: bool,
     /// What LHLO said.
     client: Option<String>,
     transaction: Option<Transaction>,
     doing: Doing,
     /// Transactions so far.
     count: u64,
-    last_heard: Duration,
-    was_heard: bool,
-    bad_commands: u32,
-    is_shutting_down: bool,
 }
 
 enum Doing {
@@ -82,21 +74,13 @@ impl LmtpSession {
     /// A session that will greet. `waker` is called from other threads when a copy is durable.
     pub fn new(context: Arc<Context>, connection: Connection, waker: Waker, now: Now) -> Self {
         LmtpSession {
+            lines: Lines::new(connection, now, context.settings.input_bytes_max),
             context,
-            connection,
             waker,
-            now,
-            received: Vec::new(),
-            is_skipping: false,
-            handshake_due: false,
             client: None,
             transaction: None,
             doing: Doing::Greeting,
             count: 0,
-            last_heard: now.monotonic,
-            was_heard: false,
-            bad_commands: 0,
-            is_shutting_down: false,
         }
     }
 
@@ -104,39 +88,13 @@ impl LmtpSession {
         message_bytes_max(self.context.store.options().message_bytes_max)
     }
 
-    /// The next line without its end. What is too long is an error, and gone.
-    fn line(&mut self) -> Option<Result<Vec<u8>, ()>> {
-        let end = memchr::memchr(b'\n', &self.received);
-        if self.is_skipping {
-            self.received.drain(..end.map_or(self.received.len(), |end| end + 1));
-            end?;
-            self.is_skipping = false;
-            return self.line();
-        }
-        match end {
-            Some(end) if end < LINE_BYTES_MAX => {
-                let mut line: Vec<u8> = self.received.drain(..=end).collect();
-                line.pop();
-                if line.last() == Some(&b'\r') {
-                    line.pop();
-                }
-                Some(Ok(line))
-            }
-            None if self.received.len() < LINE_BYTES_MAX => None,
-            _ => {
-                self.is_skipping = true;
-                Some(Err(()))
-            }
-        }
-    }
-
     /// Nothing to do without the client (RFC 5321 §3.8: 421).
     fn wait_for_client(&mut self, out: &mut Output) -> Option<Step> {
-        let deadline = self.last_heard.saturating_add(self.context.settings.idle_time_max);
+        let deadline = self.lines.last_heard.saturating_add(self.context.settings.idle_time_max);
         // A message that is coming in is still taken.
-        if self.is_shutting_down && matches!(self.doing, Doing::Reading) {
+        if self.lines.is_shutting_down && matches!(self.doing, Doing::Reading) {
             Reply::new(421, "4.3.2", "The server is shutting down").write(out);
-        } else if self.now.monotonic >= deadline {
+        } else if self.lines.now.monotonic >= deadline {
             Reply::new(421, "4.4.2", "Nothing was heard for too long").write(out);
         } else {
             return Some(Step::NeedInput { deadline: Some(deadline) });
@@ -146,7 +104,7 @@ impl LmtpSession {
     }
 
     /// One piece of work; `Some`: it is the driver's turn.
-    fn go_on(&mut self, out: &mut Output) -> Option<Step> {
+    fn work_on(&mut self, out: &mut Output) -> Option<Step> {
         match std::mem::replace(&mut self.doing, Doing::Reading) {
             Doing::Greeting => {
                 out.push_fmt(format_args!("220 {} LMTP Mailyard\r\n", self.context.settings.hostname));
@@ -157,18 +115,17 @@ impl LmtpSession {
                 Some(Step::Close)
             }
             Doing::Reading => {
-                let Some(line) = self.line() else { return self.wait_for_client(out) };
+                let Some(line) = self.lines.line(LINE_BYTES_MAX) else { return self.wait_for_client(out) };
                 self.take_line(line, out)
             }
             Doing::Data(mut dots) => {
-                let received = std::mem::take(&mut self.received);
                 let mut message = self.transaction.as_mut().and_then(|transaction| transaction.message.as_mut());
-                let (used, is_over) = dots.push(&received, |bytes| {
+                let (used, is_over) = dots.push(self.lines.pending(), |bytes| {
                     if let Some((incoming, _)) = &mut message {
                         incoming.write(bytes);
                     }
                 });
-                self.keep(received, used);
+                self.lines.consume(used);
                 if is_over {
                     self.deliver(Source::Data);
                     return None;
@@ -177,12 +134,12 @@ impl LmtpSession {
                 self.wait_for_client(out)
             }
             Doing::Chunk { left, last } => {
-                let received = std::mem::take(&mut self.received);
+                let received = self.lines.pending();
                 let octets = usize::try_from(left).unwrap_or(usize::MAX).min(received.len());
                 if let Some((incoming, _)) = self.transaction.as_mut().and_then(|all| all.message.as_mut()) {
                     incoming.write(received.get(..octets).unwrap_or_default());
                 }
-                self.keep(received, octets);
+                self.lines.consume(octets);
                 let left = left.saturating_sub(octets as u64);
                 if left == 0 {
                     self.chunk_is_over(last, out);
@@ -195,7 +152,7 @@ impl LmtpSession {
                 let step = match delivery.go_on(&self.context.store, &self.waker) {
                     Progress::Over => {
                         // However long it took, the client was not silent.
-                        self.last_heard = self.now.monotonic;
+                        self.lines.last_heard = self.lines.now.monotonic;
                         return None;
                     }
                     Progress::Answered(recipient, result) => {
@@ -203,7 +160,7 @@ impl LmtpSession {
                         None
                     }
                     Progress::Waiting => {
-                        Some(Step::NeedInput { deadline: Some(self.now.monotonic.saturating_add(SYNC_TIME_MAX)) })
+                        Some(Step::NeedInput { deadline: Some(self.lines.now.monotonic.saturating_add(SYNC_TIME_MAX)) })
                     }
                     // Large copies take time; others get their turn between them.
                     Progress::Busy => (octets > LARGE_BYTES).then_some(Step::Output),
@@ -221,37 +178,32 @@ impl LmtpSession {
         }
     }
 
-    /// Keeps what was received behind the first `used` octets.
-    fn keep(&mut self, mut received: Vec<u8>, used: usize) {
-        received.drain(..used.min(received.len()));
-        self.received = received;
-    }
-
-    fn take_line(&mut self, line: Result<Vec<u8>, ()>, out: &mut Output) -> Option<Step> {
+    fn take_line(&mut self, line: Result<Vec<u8>, LineTooLong>, out: &mut Output) -> Option<Step> {
         let is_chunk = line.as_ref().is_ok_and(|line| Command::is_chunk(line));
         let parsed = match line {
             Ok(line) => Command::parse(&line),
-            Err(()) => Err(Reply::new(500, "5.5.2", "The line is too long (limit line_bytes_max)")),
+            Err(LineTooLong) => Err(Reply::new(500, "5.5.2", "The line is too long (limit line_bytes_max)")),
         };
         let command = match parsed {
             Ok(command) => command,
             Err(reply) => {
                 reply.write(out);
-                self.context.observer.command(&self.connection, "BAD", false);
-                self.bad_commands = self.bad_commands.saturating_add(1);
+                self.context.observer.command(&self.lines.connection, "BAD", false);
+                self.lines.bad_commands = self.lines.bad_commands.saturating_add(1);
                 // Where the message behind such a BDAT ends is not known.
-                if is_chunk || self.bad_commands >= self.context.settings.bad_commands_max {
+                if is_chunk || self.lines.bad_commands >= self.context.settings.bad_commands_max {
                     self.doing = Doing::Closed;
                 }
                 return None;
             }
         };
-        self.bad_commands = 0;
+        self.lines.bad_commands = 0;
         let name = command.name();
-        let Some(reply) = self.run(command, out) else {
-            return self.handshake_due.then_some(Step::StartTls);
-        };
-        self.context.observer.command(&self.connection, name, reply.is_positive());
+        if matches!(command, Command::StartTls) && self.can_start_tls() {
+            return Some(self.start_tls(out));
+        }
+        let reply = self.run(command, out)?;
+        self.context.observer.command(&self.lines.connection, name, reply.is_positive());
         reply.write(out);
         None
     }
@@ -282,7 +234,7 @@ impl LmtpSession {
             }
             // RFC 5321 §3.5.3: who is here is said at RCPT only.
             Command::Vrfy => Some(Reply::new(252, "2.5.2", "Send mail, and see")),
-            Command::StartTls => self.start_tls(out),
+            Command::StartTls => Some(Reply::new(502, "5.5.1", "TLS is not offered here")),
             Command::Bdat(octets, last) => {
                 self.begin_chunk(octets, last);
                 None
@@ -290,7 +242,8 @@ impl LmtpSession {
             _ if self.client.is_none() => Some(out_of_order("Say LHLO first")),
             _ if is_receiving => Some(out_of_order("A message is coming in by BDAT")),
             Command::Mail(mail) => Some(self.mail(mail).unwrap_or_else(|reply| reply)),
-            Command::Rcpt(address) => Some(self.rcpt(&address).unwrap_or_else(|reply| reply)),
+            Command::Rcpt(_, true) if !self.context.settings.offers_dsn => Some(unknown_parameter()),
+            Command::Rcpt(address, _) => Some(self.rcpt(&address).unwrap_or_else(|reply| reply)),
             Command::Data => match self.begin_data() {
                 Ok(()) => {
                     // RFC 2034 §4: no status code with a 3yz.
@@ -310,28 +263,26 @@ impl LmtpSession {
         if self.can_start_tls() {
             out.push_str("250-STARTTLS\r\n");
         }
+        if self.context.settings.offers_dsn {
+            out.push_str("250-DSN\r\n");
+        }
         out.push_str("250-ENHANCEDSTATUSCODES\r\n");
         out.push_fmt(format_args!("250 SIZE {}\r\n", self.message_bytes_max()));
-        self.context.observer.command(&self.connection, "LHLO", true);
+        self.context.observer.command(&self.lines.connection, "LHLO", true);
     }
 
     fn can_start_tls(&self) -> bool {
-        self.connection.starttls_available && !self.connection.tls
+        self.lines.connection.starttls_available && !self.lines.connection.tls
     }
 
     /// RFC 3207 §4.
-    fn start_tls(&mut self, out: &mut Output) -> Option<Reply> {
-        if !self.can_start_tls() {
-            return Some(Reply::new(502, "5.5.1", "TLS is not offered here"));
-        }
+    fn start_tls(&mut self, out: &mut Output) -> Step {
         Reply::new(220, "2.0.0", "Begin TLS").write(out);
-        self.context.observer.command(&self.connection, "STARTTLS", true);
-        // RFC 3207 §4.2: what was said before is forgotten; §6: whoever slipped in commands before the handshake is not heard after it.
-        self.received.clear();
+        self.context.observer.command(&self.lines.connection, "STARTTLS", true);
+        // RFC 3207 §4.2: what was said before is forgotten.
         self.client = None;
         self.transaction = None;
-        self.handshake_due = true;
-        None
+        self.lines.begin_tls()
     }
 
     fn mail(&mut self, mail: Mail) -> Result<Reply, Reply> {
@@ -339,6 +290,10 @@ impl LmtpSession {
             return Err(out_of_order("A transaction is under way"));
         }
         mail.check_size(self.message_bytes_max())?;
+        // An id is taken from whoever says one; the rest is for those who were offered it.
+        if mail.has_ret && !self.context.settings.offers_dsn {
+            return Err(unknown_parameter());
+        }
         self.transaction = Some(Transaction { mail, recipients: Vec::new(), message: None });
         Ok(Reply::new(250, "2.1.0", "Sender taken"))
     }
@@ -388,13 +343,14 @@ impl LmtpSession {
     /// Makes room for the message in the spool of the first account that can be opened.
     fn begin_message(&mut self) {
         let message_bytes_max = self.message_bytes_max();
-        let LmtpSession { context, transaction, connection, client, now, count, .. } = self;
+        let LmtpSession { context, transaction, lines, client, count, .. } = self;
         let Some(transaction) = transaction else { return };
         *count = count.saturating_add(1);
         let Transaction { mail, recipients, message } = transaction;
         let from = mail.from.as_ref().map_or("", |address| address.as_str());
         let client = client.as_deref().unwrap_or_default();
-        let trace = Trace::new(connection, *now, client, &context.settings.hostname, from, mail.utf8, *count);
+        let trace =
+            Trace::new(&lines.connection, lines.now, client, &context.settings.hostname, from, mail.utf8, *count);
         let fields = match recipients.as_slice() {
             [only] => trace.fields(&only.address, true),
             _ => String::new(),
@@ -402,7 +358,8 @@ impl LmtpSession {
         let mut incoming = Err(Error::new(ErrorKind::Invalid, "a message for nobody"));
         for recipient in recipients.iter() {
             let account = open_account(&context.store, &recipient.destination.account);
-            incoming = account.and_then(|account| Incoming::new(&account, &fields, message_bytes_max));
+            incoming =
+                account.and_then(|account| Incoming::new(&account, &fields, message_bytes_max, mail.envid.is_some()));
             if incoming.is_ok() {
                 break;
             }
@@ -431,23 +388,26 @@ impl LmtpSession {
             Some((incoming, _)) => incoming.failure().cloned().unwrap_or(Reply::new(250, "2.0.0", "Taken")),
             None => out_of_order("There is no recipient"),
         };
-        self.context.observer.command(&self.connection, "BDAT", reply.is_positive());
+        self.context.observer.command(&self.lines.connection, "BDAT", reply.is_positive());
         reply.write(out);
     }
 
     /// The message is complete, and the transaction over.
     fn deliver(&mut self, source: Source) {
-        let Some(Transaction { recipients, message, .. }) = self.transaction.take() else { return };
+        let Some(Transaction { mail, recipients, message }) = self.transaction.take() else { return };
         // Without a message there was no recipient, and nobody is told anything.
         let Some((incoming, trace)) = message else { return };
         match incoming.finish() {
-            Ok(message) => {
+            Ok(Complete { message, digest }) => {
                 let octets = message.size();
-                self.doing = Doing::Delivering(Box::new(Delivery::new(message, trace, recipients)), source, octets);
+                let from = mail.from.map_or_else(String::new, |address| address.as_str().to_owned());
+                let identity = mail.envid.zip(digest).map(|(envid, digest)| Identity { envid, from, digest });
+                let delivery = Delivery::new(message, trace, identity, recipients);
+                self.doing = Doing::Delivering(Box::new(delivery), source, octets);
             }
             Err(failure) => {
                 for _ in &recipients {
-                    self.context.observer.command(&self.connection, source.name(), false);
+                    self.context.observer.command(&self.lines.connection, source.name(), false);
                 }
                 let reply = self.told(failure, source.name());
                 self.doing = Doing::Refusing(recipients.into_iter(), reply);
@@ -472,63 +432,36 @@ impl LmtpSession {
         out: &mut Output,
     ) {
         match result {
-            Ok(()) => self.context.observer.delivery(&self.connection, &recipient.destination.account, octets),
+            Ok(()) => self.context.observer.delivery(&self.lines.connection, &recipient.destination.account, octets),
             Err(error) => drop(self.explain(source.name(), error)),
         }
-        self.context.observer.command(&self.connection, source.name(), result.is_ok());
-        reply_of_copy(&recipient.address, result).write(out);
+        self.context.observer.command(&self.lines.connection, source.name(), result.is_ok());
+        reply_of_copy(&recipient.address, result, self.context.settings.over_quota).write(out);
     }
 
     /// An error in words. The details are for the log.
     fn explain(&self, doing: &'static str, error: &Error) -> Reply {
         if is_ours(error) {
-            self.context.observer.error(&self.connection, doing, error);
+            self.context.observer.error(&self.lines.connection, doing, error);
         }
-        of_error(error)
+        of_error(error, self.context.settings.over_quota)
     }
 }
 
 /// A message over so many octets is copied to one account a step.
 const LARGE_BYTES: u64 = 256 << 10;
 
-impl ProtocolSession for LmtpSession {
-    fn receive(&mut self, bytes: &[u8]) -> usize {
-        if self.handshake_due {
-            return bytes.len();
-        }
-        let room = self.context.settings.input_bytes_max.saturating_sub(self.received.len());
-        let taken = bytes.get(..room.min(bytes.len())).unwrap_or_default();
-        self.received.extend_from_slice(taken);
-        self.was_heard |= !taken.is_empty();
-        taken.len()
+impl LineProtocol for LmtpSession {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
-    fn step(&mut self, now: Now, out: &mut Output) -> Step {
-        self.now = now;
-        if std::mem::take(&mut self.was_heard) {
-            self.last_heard = now.monotonic;
-        }
-        if self.handshake_due {
-            return Step::StartTls;
-        }
-        loop {
-            if out.is_full() && !matches!(self.doing, Doing::Closed) {
-                return Step::Output;
-            }
-            if let Some(step) = self.go_on(out) {
-                return step;
-            }
-        }
+    fn go_on(&mut self, out: &mut Output) -> Option<Step> {
+        self.work_on(out)
     }
 
-    fn tls_started(&mut self, channel_binding: ChannelBinding) {
-        self.handshake_due = false;
-        self.connection.tls = true;
-        self.connection.channel_binding = channel_binding;
-    }
-
-    fn shut_down(&mut self) {
-        self.is_shutting_down = true;
+    fn is_closed(&self) -> bool {
+        matches!(self.doing, Doing::Closed)
     }
 
     /// Nobody logs in.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::{Error, ErrorKind, MailboxName, NumSet, Result, SeqNum, SystemFlag};
 use store::{Account, Entry, FlagNames, Pending, Reader, StoreFlags, StoreMode, View};
 
-use super::UidlFormat;
+use super::{Settings, UidlFormat};
 use crate::Output;
 
 /// Octets of a message that are read at a time.
@@ -60,9 +60,14 @@ impl Maildrop {
     }
 
     /// QUIT: what is marked is expunged, all of it or nothing; what was retrieved is seen. `None`: there is nothing to do.
-    pub(super) fn finish(&self, mark_seen: bool) -> Result<Option<Pending<()>>> {
-        let doomed = self.view.uids_of(&self.deleted);
-        let seen = self.view.uids_of(&self.retrieved.difference(&self.deleted));
+    pub(super) fn finish(&self, settings: &Settings) -> Result<Option<Pending<()>>> {
+        let mark_seen = settings.mark_seen;
+        let doomed = match settings.keep_retrieved {
+            true => self.view.uids_of(&self.deleted),
+            // RFC 2449 §6.7: EXPIRE 0 deletes what was retrieved without a DELE.
+            false => self.view.uids_of(&self.deleted.union(&self.retrieved)),
+        };
+        let seen = self.view.uids_of(&self.retrieved).difference(&doomed);
         if doomed.is_empty() && (seen.is_empty() || !mark_seen) {
             return Ok(None);
         }

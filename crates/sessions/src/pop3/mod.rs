@@ -5,14 +5,17 @@
 //! nothing is deleted but by QUIT, and then all that was marked in one commit or nothing.
 
 mod command;
+mod delay;
 mod maildrop;
 mod session;
 mod uidl;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use store::Store;
 
+pub use delay::LastLogins;
 pub use session::Pop3Session;
 pub use uidl::UidlFormat;
 
@@ -27,6 +30,8 @@ pub struct Context {
     pub authenticator: Arc<dyn Authenticator>,
     /// Who is told what happens.
     pub observer: Arc<dyn Observer>,
+    /// When users last logged in.
+    pub last_logins: Arc<LastLogins>,
     /// The settings. A reload makes a new context; sessions keep the one that they began with.
     pub settings: Settings,
 }
@@ -42,6 +47,10 @@ pub struct Settings {
     pub uidl_format: UidlFormat,
     /// Whether QUIT marks as `\Seen` what was retrieved.
     pub mark_seen: bool,
+    /// How long a user has to wait from one login to the next (RFC 2449 §6.5 LOGIN-DELAY); zero: not at all.
+    pub login_delay: Duration,
+    /// Whether what was retrieved stays (RFC 2449 §6.7 EXPIRE NEVER); otherwise QUIT deletes it (EXPIRE 0).
+    pub keep_retrieved: bool,
     /// The limits: times, failed logins, commands that are none, input that waits.
     pub limits: Limits,
 }
@@ -53,6 +62,8 @@ impl Default for Settings {
             plain_text_login: PlainTextLogin::default(),
             uidl_format: UidlFormat::default(),
             mark_seen: true,
+            login_delay: Duration::ZERO,
+            keep_retrieved: true,
             limits: Limits::default(),
         }
     }

@@ -12,8 +12,9 @@ use super::Context;
 use super::command::{Command, Wrong};
 use super::maildrop::{Maildrop, Message, Sending};
 use crate::imap::PlainTextLogin;
+use crate::lines::{LineProtocol, LineTooLong, Lines};
 use crate::sasl::{self, Exchange, Mechanism};
-use crate::{ChannelBinding, Connection, Now, Output, ProtocolSession, Refusal, Step, Waker, open_account};
+use crate::{Connection, Now, Output, Refusal, Step, Waker, Work, open_account};
 
 /// Octets of a line with its end. RFC 2449 §4 has 255 for commands; names and passwords may be longer.
 const LINE_BYTES_MAX: usize = 1024;
@@ -25,23 +26,14 @@ const SYNC_TIME_MAX: Duration = Duration::from_secs(60);
 /// One POP3 connection.
 pub struct Pop3Session {
     context: Arc<Context>,
-    connection: Connection,
+    lines: Lines,
     waker: Waker,
-    now: Now,
-    received: Vec<u8>,
-    /// A line that was too long: what is left of it is thrown away.
-    is_skipping: bool,
-    handshake_due: bool,
     login: Option<(AccountName, Box<Maildrop>)>,
     /// What USER said.
     user: Option<Vec<u8>>,
     doing: Doing,
     began: Duration,
-    last_heard: Duration,
-    was_heard: bool,
-    bad_commands: u32,
     failed_logins: u32,
-    is_shutting_down: bool,
 }
 
 enum Doing {
@@ -62,31 +54,23 @@ impl Pop3Session {
     /// A session that will greet. `waker` is called from other threads when a change is durable.
     pub fn new(context: Arc<Context>, connection: Connection, waker: Waker, now: Now) -> Self {
         Pop3Session {
+            lines: Lines::new(connection, now, context.settings.limits.input_bytes_max),
             context,
-            connection,
             waker,
-            now,
-            received: Vec::new(),
-            is_skipping: false,
-            handshake_due: false,
             login: None,
             user: None,
             doing: Doing::Greeting,
             began: now.monotonic,
-            last_heard: now.monotonic,
-            was_heard: false,
-            bad_commands: 0,
             failed_logins: 0,
-            is_shutting_down: false,
         }
     }
 
     fn plain_text_allowed(&self) -> bool {
-        self.context.settings.plain_text_login == PlainTextLogin::Always || self.connection.is_secure()
+        self.context.settings.plain_text_login == PlainTextLogin::Always || self.lines.connection.is_secure()
     }
 
     fn can_start_tls(&self) -> bool {
-        self.connection.starttls_available && !self.connection.tls && self.login.is_none()
+        self.lines.connection.starttls_available && !self.lines.connection.tls && self.login.is_none()
     }
 
     fn mechanisms(&self) -> Vec<&'static str> {
@@ -102,51 +86,30 @@ impl Pop3Session {
     }
 
     fn has_binding(&self) -> bool {
-        let binding = &self.connection.channel_binding;
-        self.connection.tls && (binding.tls_exporter.is_some() || binding.tls_server_end_point.is_some())
+        let binding = &self.lines.connection.channel_binding;
+        self.lines.connection.tls && (binding.tls_exporter.is_some() || binding.tls_server_end_point.is_some())
     }
 
-    /// The next line without its end. What is too long is an error, and gone.
-    fn line(&mut self) -> Option<Result<Vec<u8>, ()>> {
+    /// The next line without its end.
+    fn line(&mut self) -> Option<Result<Vec<u8>, LineTooLong>> {
         let max = if matches!(self.doing, Doing::Authenticating(..)) { AUTH_LINE_BYTES_MAX } else { LINE_BYTES_MAX };
-        let end = self.received.iter().position(|byte| *byte == b'\n');
-        if self.is_skipping {
-            self.received.drain(..end.map_or(self.received.len(), |end| end + 1));
-            end?;
-            self.is_skipping = false;
-            return self.line();
-        }
-        match end {
-            Some(end) if end < max => {
-                let mut line: Vec<u8> = self.received.drain(..=end).collect();
-                line.pop();
-                if line.last() == Some(&b'\r') {
-                    line.pop();
-                }
-                Some(Ok(line))
-            }
-            None if self.received.len() < max => None,
-            _ => {
-                self.is_skipping = true;
-                Some(Err(()))
-            }
-        }
+        self.lines.line(max)
     }
 
     fn deadline(&self) -> Duration {
         let limits = &self.context.settings.limits;
         match self.login {
             None => self.began.saturating_add(limits.login_time_max),
-            Some(_) => self.last_heard.saturating_add(limits.idle_time_max),
+            Some(_) => self.lines.last_heard.saturating_add(limits.idle_time_max),
         }
     }
 
     /// Nothing to do without the client. Whoever is silent for too long is let go, and nothing is deleted (RFC 1939 §3).
     fn wait_for_client(&mut self, out: &mut Output) -> Option<Step> {
         let deadline = self.deadline();
-        if self.is_shutting_down {
+        if self.lines.is_shutting_down {
             out.push_str("-ERR [SYS/TEMP] The server is shutting down\r\n");
-        } else if self.now.monotonic >= deadline {
+        } else if self.lines.now.monotonic >= deadline {
             out.push_str("-ERR [SYS/TEMP] Autologout: nothing was heard for too long\r\n");
         } else {
             return Some(Step::NeedInput { deadline: Some(deadline) });
@@ -156,7 +119,7 @@ impl Pop3Session {
     }
 
     /// One piece of work; `Some`: it is the driver's turn.
-    fn go_on(&mut self, out: &mut Output) -> Option<Step> {
+    fn work_on(&mut self, out: &mut Output) -> Option<Step> {
         match std::mem::replace(&mut self.doing, Doing::Reading) {
             Doing::Greeting => {
                 out.push_fmt(format_args!("+OK {}\r\n", self.context.settings.greeting));
@@ -179,7 +142,7 @@ impl Pop3Session {
                 self.respond(name, mechanism, line, out);
                 None
             }
-            Doing::HeldBack(until, _) if self.now.monotonic < until => {
+            Doing::HeldBack(until, _) if self.lines.now.monotonic < until => {
                 let Doing::HeldBack(until, text) = std::mem::replace(&mut self.doing, Doing::Reading) else {
                     return None;
                 };
@@ -200,7 +163,7 @@ impl Pop3Session {
                         if let (Sending::Message(message), "RETR") = (&sending, name) {
                             maildrop.retrieved(message.entry.seq.get());
                         }
-                        self.context.observer.command(&self.connection, name, true);
+                        self.context.observer.command(&self.lines.connection, name, true);
                         None
                     }
                     Ok(false) => {
@@ -209,7 +172,7 @@ impl Pop3Session {
                     }
                     Err(error) => {
                         // In the middle of a message there is no way to say so.
-                        self.context.observer.error(&self.connection, name, &error);
+                        self.context.observer.error(&self.lines.connection, name, &error);
                         self.doing = Doing::Closed;
                         None
                     }
@@ -218,7 +181,7 @@ impl Pop3Session {
             Doing::Committing(mut pending) => match pending.poll(&self.waker) {
                 None => {
                     self.doing = Doing::Committing(pending);
-                    Some(Step::NeedInput { deadline: Some(self.now.monotonic.saturating_add(SYNC_TIME_MAX)) })
+                    Some(Step::NeedInput { deadline: Some(self.lines.now.monotonic.saturating_add(SYNC_TIME_MAX)) })
                 }
                 Some(result) => {
                     self.goodbye(result, out);
@@ -228,9 +191,9 @@ impl Pop3Session {
         }
     }
 
-    fn take_line(&mut self, line: Result<Vec<u8>, ()>, out: &mut Output) -> Option<Step> {
+    fn take_line(&mut self, line: Result<Vec<u8>, LineTooLong>, out: &mut Output) -> Option<Step> {
         let limits = &self.context.settings.limits;
-        let command = line.map_err(|()| "The line is too long (limit line_bytes_max)").and_then(|line| {
+        let command = line.map_err(|LineTooLong| "The line is too long (limit line_bytes_max)").and_then(|line| {
             Command::parse(&line).map_err(|wrong| match wrong {
                 Wrong::Unknown => "There is no such command",
                 Wrong::Arguments => "The arguments are wrong",
@@ -239,35 +202,32 @@ impl Pop3Session {
         let command = match command {
             Ok(command) => command,
             Err(text) => {
-                self.bad_commands = self.bad_commands.saturating_add(1);
+                self.lines.bad_commands = self.lines.bad_commands.saturating_add(1);
                 let most = match self.login {
                     Some(_) => limits.bad_commands_max,
                     None => limits.bad_commands_before_login_max,
                 };
-                self.context.observer.command(&self.connection, "BAD", false);
+                self.context.observer.command(&self.lines.connection, "BAD", false);
                 out.push_fmt(format_args!("-ERR {text}\r\n"));
-                if self.bad_commands >= most {
+                if self.lines.bad_commands >= most {
                     self.doing = Doing::Closed;
                 }
                 return None;
             }
         };
         if self.login.is_some() {
-            self.bad_commands = 0;
+            self.lines.bad_commands = 0;
         }
         let name = command.name();
         if matches!(command, Command::Stls) && self.can_start_tls() {
             out.push_str("+OK Begin TLS\r\n");
-            self.context.observer.command(&self.connection, name, true);
-            // RFC 3207 §6: whoever slipped in commands before the handshake is not heard after it.
-            self.received.clear();
+            self.context.observer.command(&self.lines.connection, name, true);
             self.user = None;
-            self.handshake_due = true;
-            return Some(Step::StartTls);
+            return Some(self.lines.begin_tls());
         }
         let answer = self.run(command, out);
         if let Some(answer) = answer {
-            self.context.observer.command(&self.connection, name, answer.is_ok());
+            self.context.observer.command(&self.lines.connection, name, answer.is_ok());
             match answer {
                 Ok(text) => out.push_fmt(format_args!("+OK {text}\r\n")),
                 Err(text) => out.push_fmt(format_args!("-ERR {text}\r\n")),
@@ -292,7 +252,13 @@ impl Pop3Session {
 
     /// RFC 2449 §5.
     fn capabilities(&self, out: &mut Output) {
-        out.push_str("+OK\r\nTOP\r\nUIDL\r\nPIPELINING\r\nRESP-CODES\r\nAUTH-RESP-CODE\r\nUTF8\r\nEXPIRE NEVER\r\n");
+        let settings = &self.context.settings;
+        // RFC 6856 §2: names and passwords may be UTF-8, too.
+        out.push_str("+OK\r\nTOP\r\nUIDL\r\nPIPELINING\r\nRESP-CODES\r\nAUTH-RESP-CODE\r\nUTF8 USER\r\n");
+        out.push_str(if settings.keep_retrieved { "EXPIRE NEVER\r\n" } else { "EXPIRE 0\r\n" });
+        if !settings.login_delay.is_zero() {
+            out.push_fmt(format_args!("LOGIN-DELAY {}\r\n", settings.login_delay.as_secs()));
+        }
         if self.login.is_none() {
             if self.plain_text_allowed() {
                 out.push_str("USER\r\n");
@@ -303,7 +269,7 @@ impl Pop3Session {
             }
         }
         out.push_str("IMPLEMENTATION Mailyard\r\n.\r\n");
-        self.context.observer.command(&self.connection, "CAPA", true);
+        self.context.observer.command(&self.lines.connection, "CAPA", true);
     }
 
     fn authorize(&mut self, command: Command, out: &mut Output) -> Option<Answer> {
@@ -355,7 +321,7 @@ impl Pop3Session {
         let random = &self.context.store.env().random;
         act(&mut Exchange {
             authenticator: self.context.authenticator.as_ref(),
-            connection: &self.connection,
+            connection: &self.lines.connection,
             random: &mut |buffer| random.fill(buffer),
         })
     }
@@ -383,11 +349,11 @@ impl Pop3Session {
         &mut self,
         name: &'static str,
         mechanism: Box<dyn Mechanism>,
-        line: Result<Vec<u8>, ()>,
+        line: Result<Vec<u8>, LineTooLong>,
         out: &mut Output,
     ) {
         let answer = match line.as_deref() {
-            Err(()) => Some(Err("The line is too long (limit line_bytes_max)".to_owned())),
+            Err(LineTooLong) => Some(Err("The line is too long (limit line_bytes_max)".to_owned())),
             // RFC 5034 §4: the client gives up.
             Ok(b"*") => Some(Err("Given up".to_owned())),
             Ok(text) => match STANDARD.decode(text) {
@@ -408,23 +374,28 @@ impl Pop3Session {
             Ok(name) => name,
             Err(Refusal { error, wait }) => {
                 self.failed_logins = self.failed_logins.saturating_add(1);
-                self.context.observer.error(&self.connection, mechanism, &error);
+                self.context.observer.error(&self.lines.connection, mechanism, &error);
                 // RFC 3206 §4: AUTH is about the credentials, SYS about us.
                 let text = match error.kind() {
                     ErrorKind::AuthenticationFailed => "[AUTH] Wrong user or password".to_owned(),
                     _ => self.explain(mechanism, &error),
                 };
-                self.doing = Doing::HeldBack(self.now.monotonic.saturating_add(wait), text);
+                self.doing = Doing::HeldBack(self.lines.now.monotonic.saturating_add(wait), text);
                 return None;
             }
         };
+        let (logins, delay) = (&self.context.last_logins, self.context.settings.login_delay);
+        if !logins.admit(&name, self.lines.now.monotonic, delay) {
+            // RFC 2449 §8.1.1
+            return Some(Err("[LOGIN-DELAY] Too soon after the last time".to_owned()));
+        }
         let opened = open_account(&self.context.store, &name).and_then(Maildrop::open);
         Some(match opened {
             Ok(maildrop) => {
                 let (count, octets) = maildrop.count();
-                self.context.observer.login(&self.connection, &name, mechanism);
+                self.context.observer.login(&self.lines.connection, &name, mechanism);
                 self.login = Some((name, Box::new(maildrop)));
-                self.last_heard = self.now.monotonic;
+                self.lines.last_heard = self.lines.now.monotonic;
                 Ok(format!("{count} messages ({octets} octets)"))
             }
             Err(error) => Err(self.explain(mechanism, &error)),
@@ -498,7 +469,7 @@ impl Pop3Session {
     fn quit(&mut self) -> Option<Answer> {
         let finished = match &self.login {
             None => Ok(None),
-            Some((_, maildrop)) => maildrop.finish(self.context.settings.mark_seen),
+            Some((_, maildrop)) => maildrop.finish(&self.context.settings),
         };
         match finished {
             Ok(Some(pending)) => {
@@ -517,7 +488,7 @@ impl Pop3Session {
     }
 
     fn goodbye(&mut self, result: Result<(), Error>, out: &mut Output) {
-        self.context.observer.command(&self.connection, "QUIT", result.is_ok());
+        self.context.observer.command(&self.lines.connection, "QUIT", result.is_ok());
         match result {
             Ok(()) => out.push_str("+OK Goodbye\r\n"),
             Err(error) => {
@@ -539,53 +510,30 @@ impl Pop3Session {
             _ => (true, "[SYS/TEMP] That cannot be done now"),
         };
         if is_ours {
-            self.context.observer.error(&self.connection, doing, error);
+            self.context.observer.error(&self.lines.connection, doing, error);
         }
         text.to_owned()
     }
 }
 
-impl ProtocolSession for Pop3Session {
-    fn receive(&mut self, bytes: &[u8]) -> usize {
-        if self.handshake_due {
-            return bytes.len();
-        }
-        let room = self.context.settings.limits.input_bytes_max.saturating_sub(self.received.len());
-        let taken = bytes.get(..room.min(bytes.len())).unwrap_or_default();
-        self.received.extend_from_slice(taken);
-        self.was_heard |= !taken.is_empty();
-        taken.len()
+impl LineProtocol for Pop3Session {
+    fn lines(&mut self) -> &mut Lines {
+        &mut self.lines
     }
 
-    fn step(&mut self, now: Now, out: &mut Output) -> Step {
-        self.now = now;
-        if std::mem::take(&mut self.was_heard) {
-            self.last_heard = now.monotonic;
-        }
-        if self.handshake_due {
-            return Step::StartTls;
-        }
-        loop {
-            if out.is_full() && !matches!(self.doing, Doing::Closed) {
-                return Step::Output;
-            }
-            if let Some(step) = self.go_on(out) {
-                return step;
-            }
-        }
+    fn go_on(&mut self, out: &mut Output) -> Option<Step> {
+        self.work_on(out)
     }
 
-    fn tls_started(&mut self, channel_binding: ChannelBinding) {
-        self.handshake_due = false;
-        self.connection.tls = true;
-        self.connection.channel_binding = channel_binding;
-    }
-
-    fn shut_down(&mut self) {
-        self.is_shutting_down = true;
+    fn is_closed(&self) -> bool {
+        matches!(self.doing, Doing::Closed)
     }
 
     fn account(&self) -> Option<&AccountName> {
         self.login.as_ref().map(|(name, _)| name)
+    }
+
+    fn work(&self) -> Work {
+        if self.login.is_some() { Work::Ordinary } else { Work::Login }
     }
 }

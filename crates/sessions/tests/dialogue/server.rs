@@ -121,6 +121,9 @@ impl Server {
         let limits = &mut self.settings.limits;
         match name {
             "plain_text" => self.settings.plain_text_login = PlainTextLogin::Always,
+            "administrator" => self.settings.administrators.push(AccountName::new(value).map_err(|e| e.to_string())?),
+            "quota_storage_kib" => self.options.quota.storage_kib = Some(number()?),
+            "quota_messages" => self.options.quota.messages = Some(number()?),
             "no_compress" => self.settings.compress = false,
             "no_id" => self.settings.id_fields.clear(),
             "penalty_seconds" => *self.users.penalty.lock().unwrap() = Duration::from_secs(number()?),

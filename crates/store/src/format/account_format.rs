@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 
 use model::{Error, ErrorKind, Result};
 
-use super::{maildir, mbox};
-
 /// The account's annotation that names its format.
 pub(crate) const KEY: &str = "/private/vendor/mailyard/format";
 
@@ -33,6 +31,8 @@ pub enum AccountFormat {
         /// How their names become those of directories.
         layout: MaildirLayout,
     },
+    /// In a database that several nodes share (see [`crate::Cluster`]).
+    Sql,
 }
 
 /// How the names of mailboxes become names of directories below the Maildir of INBOX.
@@ -63,23 +63,12 @@ impl MaildirLayout {
     }
 }
 
-/// The directories that accounts have whose messages lie in files of others.
-pub(crate) const FILES_DIRS: [&str; 2] = [mbox::account::DIR, maildir::account::DIR];
-
 impl AccountFormat {
-    /// The account's directory for what belongs to its files and cannot be derived; `None` for the store's own format.
-    pub(crate) fn dir_name(&self) -> Option<&'static str> {
-        match self {
-            AccountFormat::Native => None,
-            AccountFormat::Mbox { .. } => Some(mbox::account::DIR),
-            AccountFormat::Maildir { .. } => Some(maildir::account::DIR),
-        }
-    }
-
     /// What the log keeps; `None` for the native format. [`ErrorKind::Invalid`]: a path that is not absolute, or not UTF-8.
     pub(crate) fn to_line(&self) -> Result<Option<String>> {
         match self {
-            AccountFormat::Native => Ok(None),
+            // What lies in a database has no log that could say so.
+            AccountFormat::Native | AccountFormat::Sql => Ok(None),
             AccountFormat::Mbox { inbox, root } => {
                 Ok(Some(format!("mbox inbox={} root={}", escape(inbox)?, escape(root)?)))
             }

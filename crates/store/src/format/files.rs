@@ -5,11 +5,12 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock, Weak};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use index::{Foreign, ForeignMessage, Log};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
-use platform::Env;
+use platform::{Disk, Env, parent_of};
 
 use super::AccountFormat;
 use super::maildir::account::MaildirAccount;
@@ -29,6 +30,8 @@ pub enum Moment {
     Logout,
     /// Nobody has changed anything for a while.
     Idle,
+    /// The account is being converted: all is written, whatever the settings say.
+    Convert,
 }
 
 /// How long to wait for a file that another program has locked.
@@ -66,6 +69,149 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
 
     /// Nobody uses the account any more: what is to be written when idle is written now.
     fn close(&self);
+
+    /// The digest by which the format knows a message of these octets, as served.
+    fn digest(&self, octets: &[u8]) -> u64;
+
+    /// Reads the copy of a message that is in the files of a mailbox, durably, whether or not the log has its octets as well: as it would be
+    /// served if the log had none and knew this of it. False: it is not there (yet), or is not that.
+    fn read_back(
+        &self,
+        mailbox: MailboxId,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool>;
+}
+
+/// Stands for the files of an account that was converted to the store's own format while they are kept: nothing is read from them or
+/// written to them. What is expunged meanwhile stays known, as it is still in them: they may be taken up again.
+#[derive(Debug)]
+pub(crate) struct KeptFiles;
+
+impl Foreign for KeptFiles {
+    fn header(&self, id: EmailId, _: &ForeignMessage, _: &mut Vec<u8>) -> Result<()> {
+        Err(left_behind(id))
+    }
+
+    fn range(
+        &self,
+        id: EmailId,
+        _: &ForeignMessage,
+        _: Range<u64>,
+        _: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        Err(left_behind(id))
+    }
+}
+
+/// Only what was expunged before the conversion has no octets in the log.
+fn left_behind(id: EmailId) -> Error {
+    Error::new(ErrorKind::Expunged, format!("the message {id} was expunged"))
+}
+
+impl Files for KeptFiles {
+    fn check_name(&self, _: &MailboxName) -> Result<()> {
+        Ok(())
+    }
+
+    fn discover(&self) {}
+
+    fn refresh(&self, _: MailboxId, _: Patience) -> Result<()> {
+        Ok(())
+    }
+
+    fn write_back(&self, _: MailboxId, _: Moment) -> Result<()> {
+        Ok(())
+    }
+
+    fn follow(&self, _: &Effects) {}
+
+    fn maintain(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(&self) {}
+
+    fn digest(&self, _: &[u8]) -> u64 {
+        0
+    }
+
+    fn read_back(
+        &self,
+        _: MailboxId,
+        _: EmailId,
+        _: &ForeignMessage,
+        _: &mut Vec<u8>,
+        _: &mut Vec<u8>,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Makes the directories that an account in `dir` needs for files of this format.
+pub(crate) fn prepare(disk: &dyn Disk, dir: &Path, format: &AccountFormat) -> Result<()> {
+    match format {
+        AccountFormat::Native | AccountFormat::Sql => Ok(()),
+        AccountFormat::Mbox { inbox, root } => {
+            for needed in [&dir.join(super::mbox::account::DIR), parent_of(inbox), root] {
+                disk.create_dir_all_durable(needed)?;
+            }
+            Ok(())
+        }
+        AccountFormat::Maildir { root, .. } => {
+            let subdirs = super::maildir::layout::SUBDIRS.map(|subdir| root.join(subdir));
+            for needed in subdirs.iter().chain([&dir.join(super::maildir::account::DIR)]) {
+                disk.create_dir_all_durable(needed)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether a mailbox of this name can be in that format.
+pub(crate) fn check_name(format: &AccountFormat, name: &MailboxName) -> Result<()> {
+    match format {
+        AccountFormat::Native | AccountFormat::Sql => Ok(()),
+        AccountFormat::Mbox { .. } => super::mbox::names::path_of(name).map(drop),
+        AccountFormat::Maildir { layout, .. } => super::maildir::layout::path_of(*layout, name).map(drop),
+    }
+}
+
+/// What is where the files of that format would be, if anything is.
+pub(crate) fn taken(disk: &dyn Disk, format: &AccountFormat) -> Result<Option<PathBuf>> {
+    match format {
+        AccountFormat::Native | AccountFormat::Sql => Ok(None),
+        AccountFormat::Mbox { inbox, root } => {
+            let is_free = match disk.metadata(inbox) {
+                Ok(found) => found.len == 0,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+                Err(error) => return Err(Error::from(error).context(inbox.display())),
+            };
+            // The inbox may lie in the root.
+            let is_other = |entry: &platform::DirEntry| root.join(&entry.name) != *inbox;
+            let has_others = match disk.list(root) {
+                Ok(entries) => entries.iter().any(is_other),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+                Err(error) => return Err(Error::from(error).context(root.display())),
+            };
+            Ok(if !is_free { Some(inbox.clone()) } else { has_others.then(|| root.clone()) })
+        }
+        AccountFormat::Maildir { root, .. } => match disk.list(root) {
+            Ok(entries) => {
+                // What is made for an account that is to come has nothing in it.
+                let is_taken = |entry: &platform::DirEntry| {
+                    let is_empty = || disk.list(&root.join(&entry.name)).is_ok_and(|inside| inside.is_empty());
+                    let name = entry.name.to_str().unwrap_or_default();
+                    !(super::maildir::layout::SUBDIRS.contains(&name) && is_empty())
+                };
+                Ok(entries.iter().any(is_taken).then(|| root.clone()))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::from(error).context(root.display())),
+        },
+    }
 }
 
 /// Takes up the files of an account whose log was opened; `None`: it has none, its messages are in the log.
@@ -78,32 +224,40 @@ pub(crate) fn open(
 ) -> Result<Option<Arc<dyn Files>>> {
     let (env, log, listeners) = (env.clone(), Arc::clone(log), Arc::clone(listeners));
     match format {
-        AccountFormat::Native => Ok(None),
+        AccountFormat::Native | AccountFormat::Sql => Ok(None),
         AccountFormat::Mbox { .. } => {
+            let kept = log.dir().join(super::mbox::account::DIR);
+            if !env.disk.exists(&kept)? {
+                // It was lost; the log knows better.
+                env.disk.create_dir_all_durable(&kept)?;
+            }
             let files = MboxAccount::open(env, log, listeners, format, &options.mbox)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
         AccountFormat::Maildir { .. } => {
+            // Where it was lost, the log knows better.
+            env.disk.create_dir_all_durable(&log.dir().join(super::maildir::account::DIR))?;
             let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
     }
 }
 
-/// What an account's log is given before it is known that the account has files.
+/// What an account's log is given before it is known whether the account has files; they may come and go.
 #[derive(Debug, Default)]
 pub(crate) struct ForeignSlot {
-    files: OnceLock<Weak<dyn Files>>,
+    files: RwLock<Option<Weak<dyn Files>>>,
 }
 
 impl ForeignSlot {
-    /// From now on these are the files.
-    pub(crate) fn set(&self, files: &Arc<dyn Files>) {
-        let _ = self.files.set(Arc::downgrade(files));
+    /// From now on these are the files; none: there are none.
+    pub(crate) fn set(&self, files: Option<&Arc<dyn Files>>) {
+        *self.files.write().unwrap_or_else(PoisonError::into_inner) = files.map(Arc::downgrade);
     }
 
     fn files(&self) -> Result<Arc<dyn Files>> {
-        let files = self.files.get().and_then(Weak::upgrade);
+        let slot = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = slot.as_ref().and_then(Weak::upgrade);
         files.ok_or_else(|| Error::new(ErrorKind::Expunged, "the account's files are closed"))
     }
 }

@@ -27,6 +27,8 @@ pub(crate) enum Since {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     paths: BTreeMap<MailboxId, PathBuf>,
+    /// The record on the disk is another one.
+    is_dirty: bool,
 }
 
 impl Names {
@@ -58,7 +60,11 @@ impl Names {
     }
 
     /// Replaces the record in `dir`.
-    pub(crate) fn save(&self, disk: &dyn Disk, dir: &Path, header: &str) -> Result<()> {
+    pub(crate) fn save(&mut self, disk: &dyn Disk, dir: &Path, header: &str) -> Result<()> {
+        if !self.is_dirty {
+            return Ok(());
+        }
+        disk.create_dir_all_durable(dir)?;
         let mut text = header.to_owned();
         for (id, path) in &self.paths {
             // Only such paths are taken in; see `set`.
@@ -66,7 +72,9 @@ impl Names {
             text.push_str(&format!("\n{} {path}", id.0));
         }
         let text = format!("{text}\n{}\n", checksum(&text));
-        Ok(disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?)
+        disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?;
+        self.is_dirty = false;
+        Ok(())
     }
 
     /// The file of a mailbox.
@@ -86,11 +94,13 @@ impl Names {
 
     /// Gives a mailbox its file; `path` is UTF-8.
     pub(crate) fn set(&mut self, id: MailboxId, path: PathBuf) {
+        self.is_dirty = true;
         self.paths.insert(id, path);
     }
 
     /// The mailbox has no file any more.
     pub(crate) fn remove(&mut self, id: MailboxId) {
+        self.is_dirty = true;
         self.paths.remove(&id);
     }
 }

@@ -54,6 +54,7 @@ pub(super) fn key(source: &Source, mailbox: MailboxId) -> String {
     let kind = match source.kind {
         Kind::Mbox(_) => "mbox",
         Kind::Maildir(_) => "maildir",
+        Kind::Listed(_) => "listed",
     };
     let mut hash = Sha256::new();
     hash.update(source.path.as_os_str().as_encoded_bytes());

@@ -1,23 +1,47 @@
-//! Reading a Maildir: the messages in `cur` and `new`, in the order of `dovecot-uidlist` or of their names; flags and keywords from
-//! the file names (`:2,FS`, letters `a` to `z` by `dovecot-keywords`).
+//! Reading a Maildir: the messages in `cur` and `new` with what their names say, and what the server that kept it has written beside them: UIDs and
+//! keywords of Dovecot or of Courier ([`crate::format::maildir`]).
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use model::{Keyword, Result, SystemFlag};
+use model::{DateTime, Keyword, Result, SystemFlag, Uid, UidValidity};
 use platform::{Disk, Timestamp};
 
+use super::listed::{Content, FileNotes, Listed, ListedMessage};
 use crate::FlagNames;
+use crate::format::maildir::courier;
+use crate::format::maildir::keywords::Keywords;
+use crate::format::maildir::name::{self, Letters, Name};
+use crate::format::maildir::uidlist::UidList;
+use crate::format::served::Form;
+
+/// What Dovecot and Courier call their lists of UIDs.
+const UID_LISTS: [&str; 2] = ["dovecot-uidlist", "courierimapuiddb"];
 
 /// A Maildir, listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Maildir {
-    /// Its messages, in the order in which they are imported.
+    /// Its messages, in the order in which they are imported: those with UIDs first.
     pub(super) files: Vec<MaildirFile>,
+    /// The UIDs that its server has given; `None`: there is no list of them.
+    pub(super) uids: Option<Uids>,
     /// The keywords of the letters `a` to `z`.
-    pub(super) keywords: Vec<Option<String>>,
+    keywords: Keywords,
+    /// Courier's keywords.
+    courier: courier::Keywords,
+    /// What is odd, or cannot be kept.
+    pub(super) notes: FileNotes,
+}
+
+/// What a list of UIDs says of the mailbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Uids {
+    pub(super) uid_validity: UidValidity,
+    /// The UID of the next message; never 0.
+    pub(super) next: u32,
 }
 
 /// One message file.
@@ -30,9 +54,11 @@ pub(super) struct MaildirFile {
     pub(super) len: u64,
     pub(super) modified: Timestamp,
     /// The name without its flags: it stays when flags change.
-    pub(super) base: String,
-    /// The letters after `:2,`.
-    pub(super) flags: String,
+    pub(super) base: Vec<u8>,
+    /// The flags that the name says.
+    letters: Letters,
+    /// Its UID, when the list has it.
+    pub(super) uid: Option<u32>,
 }
 
 /// Whether a directory is a Maildir: it has `cur` and `new`.
@@ -53,16 +79,17 @@ pub(super) fn is_maildir(disk: &dyn Disk, path: &Path) -> Result<bool> {
 /// Lists a Maildir. `new` comes before `cur`: a file that is moved meanwhile (by the program that serves the Maildir) is found twice
 /// at most, and then taken once.
 pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Maildir> {
-    let order = read_uidlist(disk, path)?;
-    let mut files: HashMap<String, MaildirFile> = HashMap::new();
+    let mut maildir = Maildir::default();
+    let given = maildir.read_uids(disk, path)?;
+    if let Some(bytes) = read_small(disk, &path.join("dovecot-keywords"))? {
+        maildir.keywords = Keywords::parse(&bytes);
+    }
+    maildir.read_courier(disk, &path.join("courierimapkeywords"))?;
+    let mut files: HashMap<Vec<u8>, MaildirFile> = HashMap::new();
     for name in ["new", "cur"] {
         let dir = path.join(name);
         for entry in disk.list(&dir)?.into_iter().filter(|entry| !entry.is_dir) {
-            let name = entry.name.to_string_lossy();
-            if name.starts_with('.') {
-                continue;
-            }
-            let (base, flags) = split_name(&name);
+            let Some(name) = Name::parse(entry.name.as_bytes()) else { continue };
             let file_path = dir.join(&entry.name);
             let metadata = match disk.metadata(&file_path) {
                 Ok(metadata) => metadata,
@@ -75,105 +102,147 @@ pub(super) fn read(disk: &dyn Disk, path: &Path) -> Result<Maildir> {
                 is_file: metadata.is_file,
                 len: metadata.len,
                 modified: metadata.modified,
-                base: base.to_owned(),
-                flags: flags.to_owned(),
+                base: name.base.to_vec(),
+                letters: name.letters(),
+                uid: given.get(name.base).copied(),
             };
-            files.insert(base.to_owned(), file);
+            files.insert(name.base.to_vec(), file);
         }
     }
-    let mut files: Vec<MaildirFile> = files.into_values().collect();
+    maildir.files = files.into_values().collect();
     // Names begin with the second of their delivery: as a number, so that years do not matter.
     let key = |file: &MaildirFile| {
-        let seconds = file.base.split('.').next().and_then(|text| text.parse().ok()).unwrap_or(u64::MAX);
-        (order.get(&file.base).copied().unwrap_or(u32::MAX), seconds)
+        let seconds = Name::parse(&file.base).and_then(|name| name.unix_seconds()).unwrap_or(u64::MAX);
+        (file.uid.unwrap_or(u32::MAX), seconds)
     };
-    files.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.base.cmp(&b.base)));
-    Ok(Maildir { files, keywords: read_keywords(disk, path)? })
-}
-
-/// The name without flags, and the flags. Some systems write `;` or `!` where the colon is not allowed.
-fn split_name(name: &str) -> (&str, &str) {
-    for mark in [":2,", ";2,", "!2,"] {
-        if let Some((base, flags)) = name.rsplit_once(mark) {
-            return (base, flags);
-        }
+    maildir.files.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| a.base.cmp(&b.base)));
+    let nameless = maildir.files.iter().filter(|file| maildir.keywords.of(file.letters).1 > 0).count();
+    if nameless > 0 {
+        let what =
+            format!("{nameless} messages have keyword letters that no line of it explains: these keywords are lost");
+        maildir.notes.push((path.join("dovecot-keywords"), what));
     }
-    (name, "")
+    Ok(maildir)
 }
 
-fn read_small(disk: &dyn Disk, path: &Path, name: &str) -> Result<Option<String>> {
-    match disk.read(&path.join(OsStr::new(name))) {
-        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+fn read_small(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
+    match disk.read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// `dovecot-uidlist`, version 3 (`UID [fields] :NAME`) or 1 (`UID NAME`): by base name.
-fn read_uidlist(disk: &dyn Disk, path: &Path) -> Result<HashMap<String, u32>> {
-    let text = read_small(disk, path, "dovecot-uidlist")?.unwrap_or_default();
-    let mut order = HashMap::new();
-    for line in text.lines().skip(1) {
-        let Some((uid, rest)) = line.split_once(' ') else { continue };
-        let name = rest.split_once(':').map_or(rest, |(_, name)| name);
-        if let Ok(uid) = uid.parse() {
-            order.insert(split_name(name).0.to_owned(), uid);
-        }
-    }
-    Ok(order)
-}
-
-/// `dovecot-keywords`: `0 NAME` for the letter `a` and so on.
-fn read_keywords(disk: &dyn Disk, path: &Path) -> Result<Vec<Option<String>>> {
-    let mut keywords = vec![None; 26];
-    for line in read_small(disk, path, "dovecot-keywords")?.unwrap_or_default().lines() {
-        let Some((number, name)) = line.split_once(' ') else { continue };
-        if let Some(slot) = number.parse::<usize>().ok().and_then(|number| keywords.get_mut(number)) {
-            *slot = Some(name.trim().to_owned());
-        }
-    }
-    Ok(keywords)
-}
-
 impl Maildir {
-    /// The flags that a file's letters stand for. Letters without a meaning are passed over.
-    pub(super) fn flags(&self, file: &MaildirFile) -> FlagNames {
-        let mut names = FlagNames::default();
-        for letter in file.flags.bytes() {
-            match letter {
-                b'D' => names.system.push(SystemFlag::Draft),
-                b'F' => names.system.push(SystemFlag::Flagged),
-                b'R' => names.system.push(SystemFlag::Answered),
-                b'S' => names.system.push(SystemFlag::Seen),
-                b'T' => names.system.push(SystemFlag::Deleted),
-                b'P' => names.keywords.extend(Keyword::new("$Forwarded")),
-                b'a'..=b'z' => {
-                    let name = self.keywords.get(usize::from(letter - b'a')).and_then(Option::as_deref);
-                    names.keywords.extend(name.and_then(|name| Keyword::new(name).ok()));
-                }
-                _ => {}
+    /// Reads the list of UIDs: of two the one that was written last, since a server that takes over from another leaves the other's list alone. The UIDs by
+    /// base name.
+    fn read_uids(&mut self, disk: &dyn Disk, path: &Path) -> Result<HashMap<Vec<u8>, u32>> {
+        let mut lists = Vec::new();
+        for list in UID_LISTS.map(|name| path.join(name)) {
+            match disk.metadata(&list) {
+                Ok(metadata) => lists.push((metadata.modified, list)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
             }
         }
-        names
+        // Stable: Dovecot's before Courier's when both are of the same time.
+        lists.sort_by(|(a, _), (b, _)| b.cmp(a));
+        for (_, file) in lists {
+            let bytes = read_small(disk, &file)?.unwrap_or_default();
+            let list = UidList::parse(&bytes);
+            let Some((uid_validity, list)) = list.and_then(|list| Some((UidValidity::new(list.uid_validity)?, list)))
+            else {
+                self.notes.push((file, "no list of UIDs that is known here: UIDs are not kept by it".to_owned()));
+                continue;
+            };
+            if list.broken_lines > 0 {
+                let what = format!(
+                    "{} lines that say no UID, or one that does not rise: their messages get new UIDs",
+                    list.broken_lines
+                );
+                self.notes.push((file, what));
+            }
+            self.uids = Some(Uids { uid_validity, next: list.next_uid });
+            return Ok(list.records.iter().map(|record| (record.base().to_vec(), record.uid)).collect());
+        }
+        Ok(HashMap::new())
+    }
+
+    fn read_courier(&mut self, disk: &dyn Disk, path: &Path) -> Result<()> {
+        let entries = match disk.list(path) {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for entry in entries.into_iter().filter(|entry| !entry.is_dir) {
+            let Some(bytes) = read_small(disk, &path.join(&entry.name))? else { continue };
+            if entry.name == OsStr::new(courier::LIST) {
+                self.courier.read_list(&bytes);
+            } else {
+                self.courier.read_message(entry.name.as_bytes(), &bytes);
+            }
+        }
+        if self.courier.broken_lines > 0 {
+            let what = format!("{} lines say nothing that can be kept", self.courier.broken_lines);
+            self.notes.push((path.to_owned(), what));
+        }
+        Ok(())
+    }
+
+    /// With its UIDs, when its server has left them.
+    pub(super) fn list(&self) -> Option<Listed> {
+        let uids = self.uids?;
+        let mut notes = self.notes.clone();
+        let mut messages = Vec::with_capacity(self.files.len());
+        for file in &self.files {
+            if !file.is_file {
+                notes.push((file.path.clone(), "no plain file: left out".to_owned()));
+                continue;
+            }
+            messages.push(ListedMessage {
+                uid: file.uid.and_then(Uid::new),
+                name: file.base.clone(),
+                path: file.path.clone(),
+                content: Content::Whole { bytes: file.len, form: Form { convert: !file.is_raw(), unquote: false } },
+                flags: self.flags(file),
+                internal_date: Some(DateTime {
+                    unix_seconds: file.modified.seconds,
+                    offset_minutes: file.offset_minutes(),
+                }),
+                save_date: None,
+            });
+        }
+        Some(Listed { uid_validity: uids.uid_validity, next_uid: uids.next, modseq: 0, messages, notes })
+    }
+
+    /// The flags of a file. Letters without a meaning are passed over.
+    pub(super) fn flags(&self, file: &MaildirFile) -> FlagNames {
+        let system: Vec<SystemFlag> = file.letters.system().collect();
+        let (mut keywords, _) = self.keywords.of(file.letters);
+        let passed = file.letters.has(name::PASSED).then(|| Keyword::new("$Forwarded").ok()).flatten();
+        for keyword in passed.into_iter().chain(self.courier.of(&file.base).iter().cloned()) {
+            if !keywords.contains(&keyword) {
+                keywords.push(keyword);
+            }
+        }
+        FlagNames { system, keywords }
     }
 }
 
 impl MaildirFile {
-    /// The number of a field of the base name: `,S=1234`.
-    fn field(&self, name: &str) -> Option<&str> {
-        self.base.split(',').skip(1).find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
-    }
-
     /// Whether the octets are the message as it is: the size of the file and that of the message with CRLF line ends are said
     /// to be the same, although there may be bare LFs. Our own export says so; see [`crate::export`].
     pub(super) fn is_raw(&self) -> bool {
-        let len = self.len.to_string();
-        self.field("S") == Some(&len) && self.field("W") == Some(&len)
+        let name = Name::parse(&self.base);
+        name.is_some_and(|name| name.size() == Some(self.len) && name.crlf_size() == Some(self.len))
     }
 
     /// Minutes east of UTC of the internal date, where our own export has written them.
     pub(super) fn offset_minutes(&self) -> i16 {
-        let minutes = self.field("Z").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let text = name::field(&self.base, b"Z").and_then(|text| std::str::from_utf8(text).ok());
+        let minutes = text.and_then(|text| text.parse().ok()).unwrap_or(0);
         if (-1439..=1439).contains(&minutes) { minutes } else { 0 }
     }
 }
@@ -184,25 +253,26 @@ mod tests {
     use super::*;
 
     fn file(name: &str, len: u64) -> MaildirFile {
-        let (base, flags) = split_name(name);
+        let parsed = Name::parse(name.as_bytes()).unwrap();
         MaildirFile {
             path: PathBuf::from(name),
             is_file: true,
             len,
             modified: Timestamp::default(),
-            base: base.to_owned(),
-            flags: flags.to_owned(),
+            base: parsed.base.to_vec(),
+            letters: parsed.letters(),
+            uid: None,
         }
     }
 
     #[test]
     fn names_and_flags() {
-        let maildir = Maildir { files: Vec::new(), keywords: vec![None, Some("$Junk".to_owned())] };
+        let mut maildir = Maildir { keywords: Keywords::parse(b"1 $Junk\n"), ..Maildir::default() };
+        maildir.courier.read_message(b"1.a.b", b"$Label1\n$junk\n");
         let names = maildir.flags(&file("1.a.b:2,FSabP?", 0));
         assert_eq!(names.system, [SystemFlag::Flagged, SystemFlag::Seen]);
-        assert_eq!(names.keywords, [Keyword::new("$Junk").unwrap(), Keyword::new("$Forwarded").unwrap()]);
-        assert_eq!(split_name("1.a:1,x"), ("1.a:1,x", ""));
-        assert_eq!(split_name("1.a!2,S"), ("1.a", "S"));
+        let keywords: Vec<_> = names.keywords.iter().map(Keyword::as_str).collect();
+        assert_eq!(keywords, ["$Junk", "$Forwarded", "$Label1"]);
     }
 
     #[test]

@@ -6,17 +6,23 @@
 //!   stay in the message, but for those that our own export put there.
 //! - The internal date is that of the `From ` line, else of the first Received field, else of the Date field; of a Maildir file its
 //!   modification time.
+//! - What a server has kept beside the mail comes with it: UIDs, UIDVALIDITY, keywords and subscriptions of Dovecot (Maildir and mbox), Courier and Cyrus,
+//!   so that clients load nothing again (`listed.rs`).
 //! - **Run twice, nothing is imported twice**, also when the first run was killed: see `ledger.rs`.
 //! - Nothing that is odd stops an import: what was left out or looks damaged is in the report with file, offset and reason.
 //!
 //! One thread reads and parses, the calling thread writes; messages are made durable in batches. Foreign files are only read.
 
+mod cyrus;
 mod ledger;
+mod listed;
 mod maildir;
+mod mbox_listed;
 mod pipeline;
 mod remote;
 mod source;
 mod status;
+mod subscriptions;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -25,7 +31,7 @@ use model::{Error, MailboxName, Result};
 
 pub(crate) use self::remote::flags_as_far_as_possible;
 pub use self::remote::{Added, Adopted, RemoteMailbox, RemoteMessage};
-use self::source::Source;
+use self::source::{Kind, Source};
 pub(crate) use self::status::{CUT, EXPORT_FIELD, RAW};
 use crate::Account;
 
@@ -35,6 +41,8 @@ pub struct ImportOptions {
     /// Where it goes: the mailbox of a single mbox or Maildir, the mailbox above those of a tree. `None`: mailboxes are named as the
     /// files and directories are, and the top of a Maildir++ tree is INBOX.
     pub mailbox: Option<MailboxName>,
+    /// Whose mailboxes are wanted of a spool that has those of many users.
+    pub owner: Option<String>,
     /// Messages that become durable together, at most.
     pub batch_messages: usize,
     /// Octets that become durable together, about.
@@ -45,7 +53,7 @@ pub struct ImportOptions {
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        ImportOptions { mailbox: None, batch_messages: 500, batch_bytes: 8 << 20, read_ahead: true }
+        ImportOptions { mailbox: None, owner: None, batch_messages: 500, batch_bytes: 8 << 20, read_ahead: true }
     }
 }
 
@@ -122,27 +130,55 @@ pub fn import(
 ) -> Result<ImportReport> {
     let mut report = ImportReport::default();
     let disk = &*account.inner.env().disk;
-    let (sources, notes) = source::find(disk, path, options.mailbox.as_ref())?;
+    let source::Tree { sources, notes, subscribed } = source::find(disk, path, options)?;
     notes.into_iter().for_each(|note| report.note(note));
-    if sources.is_empty() {
-        let why = format!("{}: neither an mbox nor a Maildir, nor a directory of them", path.display());
+    if sources.is_empty() && subscribed.is_none() {
+        let why =
+            format!("{}: neither an mbox nor a Maildir, nor a directory of them, nor a Cyrus spool", path.display());
         return Err(Error::new(model::ErrorKind::Invalid, why));
     }
     let mut state =
         ImportProgress { bytes_total: sources.iter().map(Source::bytes).sum(), ..ImportProgress::default() };
-    for source in &sources {
+    for source in sources {
         let done_before = state.bytes_done;
+        let bytes = source.bytes();
         state.mailbox = Some(source.mailbox.clone());
-        let flow = pipeline::run(account, source, options, &mut report, &mut state, progress)
-            .map_err(|error| error.context(source.path.display()))?;
+        let path = source.path.clone();
+        let flow = bring(account, source, options, &mut report, &mut state, progress)
+            .map_err(|error| error.context(path.display()))?;
         if flow.is_break() {
             report.was_stopped = true;
             break;
         }
-        state.bytes_done = done_before.saturating_add(source.bytes());
+        state.bytes_done = done_before.saturating_add(bytes);
+    }
+    if !report.was_stopped {
+        subscribed.unwrap_or_default().iter().try_for_each(|name| account.set_subscribed(name, true))?;
     }
     let _ = progress(&state);
     Ok(report)
+}
+
+/// Imports one source, with its UIDs where it has them.
+fn bring(
+    account: &Account,
+    source: Source,
+    options: &ImportOptions,
+    report: &mut ImportReport,
+    state: &mut ImportProgress,
+    progress: &mut dyn FnMut(&ImportProgress) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
+    let goes_on = listed::was_brought_without_uids(account, &source);
+    let listed = match &source.kind {
+        Kind::Mbox(bytes) if !goes_on && *bytes > 0 => mbox_listed::list(&*account.inner.env().disk, &source.path)?,
+        Kind::Maildir(maildir) if !goes_on => maildir.list(),
+        Kind::Listed(listed) => Some(listed.clone()),
+        _ => None,
+    };
+    match listed {
+        Some(listed) => listed::run(account, &source, listed, options, report, state, progress),
+        None => pipeline::run(account, &source, options, report, state, progress),
+    }
 }
 
 #[cfg(test)]

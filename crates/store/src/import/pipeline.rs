@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use index::{NewEntry, Transaction};
-use model::{DateTime, EmailId, ErrorKind, MailboxId, Result};
+use model::{DateTime, EmailId, Error, ErrorKind, MailboxId, Result};
 use platform::{File, OpenMode};
 use sha2::{Digest, Sha256};
 
@@ -66,6 +66,11 @@ pub(super) fn run(
 ) -> Result<ControlFlow<()>> {
     let mailbox = mailbox_for(account, source)?;
     let opened = Opened::new(account, source)?;
+    if let Kind::Maildir(maildir) = &source.kind {
+        for (file, what) in &maildir.notes {
+            report.note(ImportNote { file: file.clone(), offset: 0, skipped: false, what: what.clone() });
+        }
+    }
     let key = ledger::key(source, mailbox);
     let place = account.inner.state().annotation(&key).map(Place::from_value);
     let (resume, already_there) = match &place {
@@ -137,8 +142,10 @@ fn mailbox_for(account: &Account, source: &Source) -> Result<MailboxId> {
     match account.mailbox(&source.mailbox) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let id = account.create_mailbox(&source.mailbox, &[])?;
-            // Most programs show their user nothing else.
-            account.set_subscribed(&source.mailbox, true)?;
+            if source.subscribe {
+                // Most programs show their user nothing else.
+                account.set_subscribed(&source.mailbox, true)?;
+            }
             Ok(id)
         }
         result => result,
@@ -156,6 +163,7 @@ impl<'a> Opened<'a> {
         Ok(match &source.kind {
             Kind::Mbox(_) => Opened::Mbox(account.inner.env().disk.open(&source.path, OpenMode::Read)?),
             Kind::Maildir(maildir) => Opened::Maildir(maildir),
+            Kind::Listed(_) => return Err(Error::new(ErrorKind::Invalid, "it is imported with its UIDs")),
         })
     }
 
@@ -166,7 +174,7 @@ impl<'a> Opened<'a> {
             Opened::Maildir(maildir) => {
                 let mut hash = Sha256::new();
                 for file in maildir.files.iter().take(usize::try_from(at).unwrap_or(usize::MAX)) {
-                    hash.update(file.base.as_bytes());
+                    hash.update(&file.base);
                     hash.update(b"\n");
                 }
                 Ok(ledger::checksum(hash))

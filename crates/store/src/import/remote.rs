@@ -7,7 +7,7 @@
 //!
 //! A mailbox that never had a message takes over UIDVALIDITY and UIDs (RFC 9051 §2.3.1.1), so that clients need not load anything again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use index::{NewEntry, Transaction};
 use model::{
@@ -33,6 +33,8 @@ pub struct RemoteMessage {
     pub flags: FlagNames,
     /// Its internal date.
     pub internal_date: DateTime,
+    /// When it came into its mailbox there, seconds since 1970 (RFC 8514); `None`: not known.
+    pub save_date: Option<i64>,
 }
 
 /// A mailbox here that is filled from one there.
@@ -158,6 +160,40 @@ impl RemoteMailbox {
         self.place.keeps_uids
     }
 
+    /// The mailbox here.
+    pub(super) fn id(&self) -> MailboxId {
+        self.id
+    }
+
+    /// Whether the message with this UID there was brought, also when it was expunged here since.
+    pub(super) fn has_brought(&self, there: u32) -> bool {
+        match &self.place.pairs {
+            Some(pairs) => pairs.here(there).is_some(),
+            None => there <= self.place.done,
+        }
+    }
+
+    /// Messages have other UIDs there than was thought: `moved` has pairs of the old and the new one, `gone` are UIDs that stand for no message that was
+    /// brought.
+    pub(super) fn renumber(&mut self, account: &Account, moved: &[(u32, u32)], gone: &[u32]) -> Result<()> {
+        let Some(pairs) = self.place.pairs.as_ref().filter(|_| !moved.is_empty() || !gone.is_empty()) else {
+            return Ok(());
+        };
+        let mut all: BTreeMap<u32, u32> = pairs.there.iter().copied().zip(pairs.here.iter().copied()).collect();
+        let taken: Vec<(u32, Option<u32>)> = moved.iter().map(|(old, new)| (*new, all.remove(old))).collect();
+        // Behind the moves: what has moved away from a UID is no reason to forget it.
+        all.retain(|there, _| !gone.contains(there));
+        all.extend(taken.into_iter().filter_map(|(new, here)| Some((new, here?))));
+        let (there, here) = all.into_iter().unzip();
+        let mut place = Place { pairs: Some(Pairs { there, here }), ..self.place.clone() };
+        let key = self.key.clone();
+        self.place = account.commit(|transaction| {
+            self.remember(transaction, &key, &mut place)?;
+            Ok(place)
+        })?;
+        Ok(())
+    }
+
     /// Adds messages, all or none, with rising UIDs. Everything there up to the last of them, or up to `done` if that is more, counts as done.
     pub fn add(&mut self, account: &Account, messages: Vec<RemoteMessage>, done: u32) -> Result<Added> {
         let keeps_uids = self.place.keeps_uids;
@@ -175,7 +211,7 @@ impl RemoteMailbox {
                 let uid = Some(message.uid).filter(|_| keeps_uids && is_free);
                 added.other_uids += u64::from(keeps_uids && uid.is_none());
                 let email_id = transaction.add_message(message.message.inner)?;
-                let entry = NewEntry { uid, flags, internal_date: message.internal_date, save_date: None };
+                let entry = NewEntry { uid, flags, internal_date: message.internal_date, save_date: message.save_date };
                 let here = transaction.add_entry(id, email_id, &entry)?;
                 place.done = place.done.max(message.uid.get());
                 if let Some(pairs) = &mut place.pairs {

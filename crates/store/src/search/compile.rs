@@ -315,6 +315,9 @@ fn header_matches(header: &[u8], name: &str, needle: Option<&Needle>) -> bool {
     let mut fields = HeaderBlock::new(header).fields().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes()));
     match needle {
         None => fields.next().is_some(),
-        Some(needle) => fields.any(|field| needle.is_in(&mime::field_text(field.value))),
+        Some(needle) => fields.any(|field| {
+            needle.is_in(&mime::field_text(field.value))
+                || mime::parameter_texts(&field).iter().any(|text| needle.is_in(text))
+        }),
     }
 }

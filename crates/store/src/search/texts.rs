@@ -18,7 +18,7 @@ pub(super) enum Place {
     Header,
     /// In the header of one of its parts: counts for TEXT only.
     PartHeader,
-    /// In a text part, or in the header of a message inside.
+    /// In a part of type text or message, or in the header of a message inside.
     Body,
 }
 
@@ -65,7 +65,7 @@ impl Walk<'_> {
                 ControlFlow::Continue(()) => self.part(&message.root),
                 enough => Ok(enough),
             },
-            Content::Leaf if part.is_text() => self.leaf(part),
+            Content::Leaf if part.is_searched() => self.leaf(part),
             Content::Leaf => Ok(ControlFlow::Continue(())),
         }
     }

@@ -97,6 +97,15 @@ impl SearchIndex {
         self.is_list_stale.store(true, Ordering::Relaxed);
     }
 
+    /// The bytes of many messages came into the log: they are in no part, since those that lie elsewhere are not indexed. All is made again.
+    pub(crate) fn start_anew(&self) {
+        self.change(|parts| {
+            let all = parts.list.clone();
+            parts.remove(&all);
+        });
+        self.is_list_stale.store(true, Ordering::Relaxed);
+    }
+
     /// Like [`SearchIndex::discard`], for the part that has this file.
     pub(super) fn discard_file(&self, file: Option<FileName>) {
         let part = self.parts().list.into_iter().find(|part| part.file.is_some() && part.file == file);
@@ -194,7 +203,11 @@ impl SearchIndex {
     fn index_sealed(&self, sealed: &[Sealed], gap: Range<u64>, bytes: u64, reader: &mut Reader) -> Result<()> {
         let Some(segment) = sealed.iter().find(|sealed| sealed.ids().end > gap.start) else { return Ok(()) };
         let end = gap.end.min(segment.ids().end);
-        let messages = segment.messages()?;
+        let mut messages = segment.messages()?;
+        // Those whose bytes came later lie in later segments.
+        for later in sealed.iter().filter(|sealed| sealed.may_have_late(&(gap.start..end))) {
+            messages.extend(later.messages()?.into_iter().filter(|(id, _)| (gap.start..end).contains(&id.0)));
+        }
         let mut chosen: Vec<(u64, u32)> =
             messages.iter().map(|(id, len)| (id.0, *len)).filter(|(id, _)| (gap.start..end).contains(id)).collect();
         chosen.sort_unstable();
@@ -310,8 +323,9 @@ fn merged(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool) -> Result<Index> {
 /// The messages of a range that sealed segments have.
 fn needed(sealed: &[Sealed], ids: Range<u64>) -> Result<DocSet> {
     let mut needed = DocSet::new(ids.clone());
-    for segment in sealed.iter().filter(|sealed| sealed.ids().start < ids.end && ids.start < sealed.ids().end) {
-        segment.messages()?.iter().for_each(|(id, _)| needed.insert(id.0));
+    let has_own = |sealed: &&Sealed| sealed.ids().start < ids.end && ids.start < sealed.ids().end;
+    for segment in sealed.iter().filter(|sealed| has_own(sealed) || sealed.may_have_late(&ids)) {
+        segment.messages()?.iter().filter(|(id, _)| ids.contains(&id.0)).for_each(|(id, _)| needed.insert(id.0));
     }
     Ok(needed)
 }

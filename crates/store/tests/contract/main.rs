@@ -8,6 +8,7 @@ mod accounts;
 mod care;
 mod entries;
 mod mailboxes;
+mod quotas;
 mod support;
 mod views;
 
@@ -35,6 +36,7 @@ macro_rules! contract {
                 subscribe, limits],
             entries: [append_and_read, append_is_all_or_nothing, too_large, flags, conditional_store, keywords_map,
                 copy_and_move, replace, expunge, vanished, status, derived_data, listeners],
+            quotas: [what_counts, at_the_limit_and_one_over, many_at_once, what_is_never_refused],
             views: [stable_until_advanced, ghosts_keep_numbers, ghosts_random, deleted_mailbox, recent, rows_and_sets],
         });
     };

@@ -3,6 +3,9 @@
 
 extern crate mailyard_store as store;
 
+#[path = "../seeds/mod.rs"]
+mod seeds;
+
 mod basics;
 mod both_ways;
 mod interrupted;

@@ -10,6 +10,7 @@ use model::{ErrorKind, MailboxId, Result};
 use platform::Prng;
 use store::{Account, Moment, Store, StoreMode};
 
+use crate::seeds::play;
 use crate::support::*;
 
 const HISTORIES: u64 = 1000;
@@ -163,12 +164,27 @@ struct Run {
     numbers: u32,
 }
 
+impl Drop for Run {
+    fn drop(&mut self) {
+        // What led to a failure.
+        self.trace(&"the end");
+    }
+}
+
 struct Store1 {
     store: std::sync::Arc<Store>,
     account: std::sync::Arc<Account>,
 }
 
 impl Run {
+    /// With `TRACE` set: what the disk did since it was said last.
+    fn trace(&self, next: &dyn std::fmt::Debug) {
+        if std::env::var("TRACE").is_ok() {
+            eprintln!("{}\n{next:?}", self.world.sim.disk.take_trace().join("\n"));
+            self.world.sim.disk.start_trace();
+        }
+    }
+
     fn account(&self) -> &Account {
         &self.store.as_ref().unwrap().account
     }
@@ -246,7 +262,7 @@ impl Run {
     fn perform(&mut self, operation: &Operation) -> Result<()> {
         if matches!(operation, Operation::Reopen) {
             self.store = None;
-            let store = Store::open(self.world.env.clone(), "/data".into(), options())?;
+            let store = Store::open(self.world.env.clone(), "/data".into(), options(self.seed))?;
             let account = store.account(&ann())?;
             self.store = Some(Store1 { store, account });
             return Ok(());
@@ -369,7 +385,7 @@ impl Run {
             disk.crash();
             disk.restart();
         }
-        let store = Store::open(self.world.env.clone(), "/data".into(), options()).unwrap();
+        let store = Store::open(self.world.env.clone(), "/data".into(), options(self.seed)).unwrap();
         if self.random.below(4) == 0 {
             store.repair(&ann()).unwrap();
         }
@@ -435,13 +451,17 @@ fn long(number: u32) -> String {
     format!("Subject: {number}\n\nbody {number}\n{}", "line of text\n".repeat((number * 7 % 40) as usize))
 }
 
-fn options() -> store::Options {
+fn options(seed: u64) -> store::Options {
     let mut options = store::Options::default();
     options.log.tail_bytes_max = 4000;
     options.log.checkpoint_bytes = 3000;
     options.log.preallocate_bytes_min = 512;
     options.log.preallocate_bytes_max = 1024;
     options.mbox.idle_seconds = 30;
+    if seed.is_multiple_of(3) {
+        // As if the files were large.
+        options.mbox.whole_bytes_max = 0;
+    }
     // A dotlock that lost its octets with the power is anybody's: it would have to grow old first.
     options.mbox.locks.write = vec![store::format::mbox::lock::Method::Fcntl];
     options
@@ -470,9 +490,7 @@ fn history(seed: u64) {
     run.schedule();
     for _ in 0..OPERATIONS {
         let operation = run.random_operation();
-        if std::env::var("TRACE").is_ok() {
-            eprintln!("{operation:?}");
-        }
+        run.trace(&operation);
         let before = run.model.clone();
         let next = run.highest.clone();
         run.model.apply(&operation, &next);
@@ -524,9 +542,5 @@ fn history(seed: u64) {
 
 #[test]
 fn power_cuts() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
-    match seed {
-        Some(seed) => history(seed),
-        None => (0..HISTORIES).for_each(history),
-    }
+    play(HISTORIES, history);
 }

@@ -15,6 +15,7 @@ use crate::imap::cmd::store::flag_names;
 use crate::imap::reply::{Done, Started, Stop, commit};
 use crate::imap::state::Session;
 use crate::imap::status::try_create;
+use crate::imap::updates::Why;
 
 /// An APPEND or a REPLACE that is being read.
 pub(crate) struct Append {
@@ -49,6 +50,11 @@ impl Append {
         if self.replaced.is_some() { "REPLACE" } else { "APPEND" }
     }
 
+    /// A REPLACE expunges.
+    pub fn why(&self) -> Why {
+        if self.replaced.is_some() { Why::OwnChange } else { Why::Passing }
+    }
+
     /// Checks everything that can be checked before the first message comes, so that a client that waits need not send it.
     pub fn start(session: &mut Session, start: AppendStart, out: &mut Output) -> Result<Self, Stop> {
         let account = session.account()?;
@@ -74,6 +80,11 @@ impl Append {
         }
         if self.messages.len() >= session.context.settings.limits.append_messages_max as usize {
             return Err(Error::over_limit("append_messages_max", "too many messages in one APPEND").into());
+        }
+        if self.replaced.is_none() {
+            // What counts is the check when it is stored; this one spares a client that waits the sending.
+            let octets = self.messages.iter().map(|message| message.message.size()).sum::<u64>();
+            self.account.has_room_for(self.messages.len() as u64 + 1, octets.saturating_add(size))?;
         }
         if message.literal.utf8 && !session.utf8() {
             // RFC 6855 §4: UTF8 (...) is for those who have enabled it.
@@ -108,13 +119,16 @@ impl Append {
         let Append { account, to, replaced, mut messages, .. } = self;
         let Some((from, uid)) = replaced else {
             let change = |edit: &mut Edit<'_>| edit.append(to, messages);
-            let reply =
-                commit(account, change, |_, appended, _| Ok(Done::ok("Appended").with_code(appenduid(&appended))));
+            let reply = commit(account, change, move |session, appended, _| {
+                session.note_added(to, appended.entries.iter().map(|(uid, _)| *uid));
+                Ok(Done::ok("Appended").with_code(appenduid(&appended)))
+            });
             return reply.map_err(try_create);
         };
         let Some(message) = messages.pop() else { return Err(Done::bad("REPLACE wants a message").into()) };
         let change = |edit: &mut Edit<'_>| edit.replace(from, uid, to, message);
-        let reply = commit(account, change, |session, appended, out| {
+        let reply = commit(account, change, move |session, appended, out| {
+            session.note_added(to, appended.entries.iter().map(|(uid, _)| *uid));
             // RFC 8508 §3.4: APPENDUID in an untagged OK, before the expunge.
             out.push_fmt(format_args!("* OK [{}] Appended\r\n", appenduid(&appended)));
             let done = Done::ok("Replaced");

@@ -15,9 +15,12 @@ pub(crate) fn copy(session: &mut Session, uid: bool, set: &SequenceSet, to: &Mai
     let uids = selected.uids(set, uid)?;
     let named_none = uids.is_empty();
     let change = |edit: &mut Edit<'_>| edit.copy(selected.mailbox, &uids, to);
-    Ok(commit(account, change, move |_, copied, _| match copyuid(&copied) {
-        Some(code) => Ok(Done::ok("Copied").with_code(code)),
-        None => nothing(uid || named_none),
+    Ok(commit(account, change, move |session, copied, _| {
+        session.note_added(to, copied.uids.iter().map(|(_, uid)| *uid));
+        match copyuid(&copied) {
+            Some(code) => Ok(Done::ok("Copied").with_code(code)),
+            None => nothing(uid || named_none),
+        }
     })?)
 }
 
@@ -31,6 +34,7 @@ pub(crate) fn move_messages(session: &mut Session, uid: bool, set: &SequenceSet,
     let change = |edit: &mut Edit<'_>| edit.move_entries(selected.mailbox, &uids, to);
     Ok(commit(account, change, move |session, copied, out| {
         let Some(code) = copyuid(&copied) else { return nothing(uid || named_none) };
+        session.note_added(to, copied.uids.iter().map(|(_, uid)| *uid));
         out.push_fmt(format_args!("* OK [{code}] Moved\r\n"));
         let done = Done::ok("Moved");
         // RFC 7162 §3.2.7 by way of RFC 6851 §4.4.

@@ -18,6 +18,7 @@ pub(crate) fn run(session: &Session, mailbox: &MailboxArg, special_use: &[UseAtt
     let (made, sent) = (Arc::clone(&account), mailbox.clone());
     let change = |edit: &mut Edit<'_>| edit.create_mailbox(&name, &special_use).map(|id| (id, name));
     Ok(commit(account, change, move |session, (id, name), out| {
+        session.note_name(&name);
         list::renamed(session, &made, &name, &sent, out)?;
         Ok(Done::ok("Created").with_code(format!("MAILBOXID ({id})")))
     })?)

@@ -1,9 +1,8 @@
 //! ESEARCH: one search of several mailboxes (RFC 7377), each answered by an ESEARCH response of its own.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use imap_proto::MailboxArg;
 use imap_proto::command::{MultiSearch, SearchKey, SearchReturn, SearchSource};
 use model::{Error, ErrorKind, MailboxId, MailboxName, UidSet};
 use store::{Account, MailboxInfo, View};
@@ -15,6 +14,7 @@ use crate::Output;
 use crate::imap::context::Context;
 use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::Session;
+use crate::imap::wanted::Wanted;
 use crate::imap::write;
 
 pub(crate) fn run(session: &mut Session, tag: &str, command: MultiSearch, out: &mut Output) -> Started {
@@ -63,56 +63,19 @@ const SEARCH_MAILBOXES_MAX: usize = 10_000;
 /// the user may not see (RFC 7377 §2.2).
 fn mailboxes(session: &mut Session, account: &Account, sources: &[SearchSource]) -> Result<VecDeque<MailboxId>, Stop> {
     let encoding = session.name_encoding();
-    let named = |mailboxes: &[MailboxArg], depth| -> Result<Wanted, Error> {
-        let names: Result<HashSet<MailboxName>, Error> =
-            mailboxes.iter().map(|mailbox| mailbox.decode(encoding)).collect();
-        Ok(Wanted::Named(names?, depth))
-    };
-    let mut wanted = Vec::new();
-    for source in sources {
-        wanted.push(match source {
-            SearchSource::Selected => Wanted::One(session.selected()?.mailbox),
-            // RFC 5465 §6.3: a server that cannot tell where mail may be delivered to takes all personal ones.
-            SearchSource::Inboxes | SearchSource::Personal => Wanted::All,
-            SearchSource::Subscribed => Wanted::Subscribed,
-            SearchSource::Mailboxes(mailboxes) => named(mailboxes, 0)?,
-            SearchSource::SubtreeOne(mailboxes) => named(mailboxes, 1)?,
-            SearchSource::Subtree(mailboxes) => named(mailboxes, usize::MAX)?,
-        });
-    }
-    if sources.is_empty() {
-        wanted.push(Wanted::One(session.selected()?.mailbox));
-    }
+    let has_selected = sources.is_empty() || sources.contains(&SearchSource::Selected);
+    let selected = if has_selected { Some(session.selected()?.mailbox) } else { None };
+    let wanted: Result<Vec<_>, Error> = sources.iter().map(|source| Wanted::new(source, encoding)).collect();
+    let wanted: Vec<Wanted> = wanted?.into_iter().flatten().collect();
     let all = account.mailboxes();
-    let found = all.iter().filter(|info| wanted.iter().any(|wanted| wanted.has(info)));
-    let found: VecDeque<MailboxId> = found.filter_map(|info| info.id).collect();
+    let is_wanted = |info: &&MailboxInfo| {
+        info.id.is_some() && info.id == selected || wanted.iter().any(|wanted| wanted.has(&info.name, info.subscribed))
+    };
+    let found: VecDeque<MailboxId> = all.iter().filter(is_wanted).filter_map(|info| info.id).collect();
     if found.len() > SEARCH_MAILBOXES_MAX {
         return Err(Error::over_limit("search_mailboxes_max", "too many mailboxes for one search").into());
     }
     Ok(found)
-}
-
-/// Mailboxes that one source stands for.
-enum Wanted {
-    All,
-    Subscribed,
-    One(MailboxId),
-    /// These, and those so many levels below them.
-    Named(HashSet<MailboxName>, usize),
-}
-
-impl Wanted {
-    fn has(&self, info: &MailboxInfo) -> bool {
-        match self {
-            Wanted::All => true,
-            Wanted::Subscribed => info.subscribed,
-            Wanted::One(id) => info.id == Some(*id),
-            Wanted::Named(names, depth) => {
-                let above = std::iter::successors(info.name.parent(), MailboxName::parent);
-                names.contains(&info.name) || above.take(*depth).any(|name| names.contains(&name))
-            }
-        }
-    }
 }
 
 /// An ESEARCH that is under way.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Output;
+use crate::imap::notify::Notices;
 use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::Session;
-use crate::imap::updates::Updates;
+use crate::imap::updates::{Updates, Why};
 
 pub(crate) fn run(session: &mut Session, out: &mut Output) -> Started {
     let account = session.account()?;
@@ -17,7 +18,7 @@ pub(crate) fn run(session: &mut Session, out: &mut Output) -> Started {
     }
     session.idle = true;
     out.push_str("+ Waiting with you\r\n");
-    Ok(Reply::Running(Box::new(Idle { updates: None, done: None })))
+    Ok(Reply::Running(Box::new(Idle { updates: None, notices: None, done: None })))
 }
 
 /// How long it is waited when a mailbox file has changed and is locked: whoever changed it is about to be done.
@@ -34,6 +35,8 @@ fn look_at_file(session: &Session) -> bool {
 
 struct Idle {
     updates: Option<Updates>,
+    /// The same for a client that has said NOTIFY.
+    notices: Option<Notices>,
     done: Option<Done>,
 }
 
@@ -46,11 +49,25 @@ impl Running for Idle {
                 }
                 self.updates = None;
             }
+            if let Some(notices) = &mut self.notices {
+                if !notices.pull(session, out) {
+                    return Ok(Progress::More);
+                }
+                self.notices = None;
+            }
             if let Some(done) = self.done.take() {
                 return Ok(Progress::Done(done));
             }
+            if session.notify.is_some() {
+                // RFC 5465 §4: exactly what NOTIFY asked for; expunges that it wants delayed may come now.
+                self.notices = Notices::look(session, true);
+                if self.notices.is_none() {
+                    return Ok(session.looks_again_at().map_or(Progress::WaitForLine, Progress::WaitUntil));
+                }
+                continue;
+            }
             let is_locked = !look_at_file(session);
-            self.updates = Updates::new(session, true);
+            self.updates = Updates::new(session, true, Why::Passing);
             if self.updates.is_none() {
                 let again = session.now.monotonic.saturating_add(LOCKED_PAUSE);
                 return Ok(if is_locked { Progress::WaitUntil(again) } else { Progress::WaitForLine });

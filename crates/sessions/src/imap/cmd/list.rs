@@ -138,6 +138,11 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
+    /// Of a response that nobody asked for (RFC 5465 §5.4, §5.5).
+    pub fn of_notice(old_name: Option<String>) -> Self {
+        Extra { old_name, subscribed: true, ..Extra::default() }
+    }
+
     /// OLDNAME when `sent` is not how `name` is written (RFC 9051 §6.3.9.7).
     pub fn old_name(session: &Session, name: &MailboxName, sent: &MailboxArg) -> Self {
         let sent = sent.decode_text(session.name_encoding()).ok();

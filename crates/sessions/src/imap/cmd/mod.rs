@@ -12,22 +12,26 @@ mod delete;
 mod enable;
 mod esearch;
 mod expunge;
-mod fetch;
+pub(crate) mod fetch;
+mod filters;
 mod id;
 mod idle;
-mod list;
+pub(crate) mod list;
 mod login;
 mod logout;
 mod lsub;
+mod metadata;
 mod namespace;
 mod noop;
+mod notify;
 mod qresync;
+mod quota;
 mod rename;
 pub(crate) mod search;
 mod select;
 mod sort;
 mod starttls;
-mod status;
+pub(crate) mod status;
 mod store;
 mod subscribe;
 mod thread;
@@ -37,6 +41,7 @@ use imap_proto::command::CommandBody;
 
 use super::reply::Started;
 use super::state::Session;
+use super::updates::Why;
 use crate::Output;
 
 /// Which untagged responses about the selected mailbox may follow a command.
@@ -77,21 +82,50 @@ pub(crate) fn start(session: &mut Session, tag: &str, body: CommandBody, out: &m
         CommandBody::Lsub { reference, pattern } => lsub::run(session, &reference, &pattern),
         CommandBody::Namespace => namespace::run(session, out),
         CommandBody::Status { mailbox, items } => status::run(session, &mailbox, &items, out),
+        CommandBody::GetQuota(root) => quota::get(session, &root, out),
+        CommandBody::GetQuotaRoot(mailbox) => quota::get_root(session, &mailbox, out),
+        CommandBody::SetQuota(command) => quota::set(session, &command),
+        CommandBody::Notify(command) => notify::run(session, command, out),
+        CommandBody::GetMetadata(command) => metadata::get(session, &command),
+        CommandBody::SetMetadata(command) => metadata::set(session, *command),
         CommandBody::Idle => idle::run(session, out),
         CommandBody::Check => noop::check(session),
         CommandBody::Close => close::close(session),
         CommandBody::Unselect => close::unselect(session),
         CommandBody::Expunge => expunge::run(session, None),
         CommandBody::UidExpunge(set) => expunge::run(session, Some(&set)),
-        CommandBody::Search(command) => search::run(session, tag, &command, out),
-        CommandBody::Sort(command) => sort::run(session, tag, &command, out),
-        CommandBody::Thread(command) => thread::run(session, &command, out),
-        CommandBody::MultiSearch(command) => esearch::run(session, tag, *command, out),
+        CommandBody::Search(mut command) => {
+            command.key = filters::expand(session, command.charset.as_deref(), command.key)?;
+            search::run(session, tag, &command, out)
+        }
+        CommandBody::Sort(mut command) => {
+            command.key = filters::expand(session, Some(&command.charset), command.key)?;
+            sort::run(session, tag, &command, out)
+        }
+        CommandBody::Thread(mut command) => {
+            command.key = filters::expand(session, Some(&command.charset), command.key)?;
+            thread::run(session, &command, out)
+        }
+        CommandBody::MultiSearch(mut command) => {
+            command.search.key = filters::expand(session, command.search.charset.as_deref(), command.search.key)?;
+            esearch::run(session, tag, *command, out)
+        }
         CommandBody::CancelUpdate(tags) => cancelupdate::run(session, &tags),
         CommandBody::Fetch(command) => fetch::run(session, &command, out),
         CommandBody::Store(command) => store::run(session, &command, out),
         CommandBody::Copy { uid, set, mailbox } => copy::copy(session, uid, &set, &mailbox),
         CommandBody::Move { uid, set, mailbox } => copy::move_messages(session, uid, &set, &mailbox),
+    }
+}
+
+/// Why something is said of the selected mailbox, for clients that have said what they want to hear of (RFC 5465).
+pub(crate) fn why(body: &CommandBody) -> Why {
+    match body {
+        CommandBody::Notify(_) => Why::Asked,
+        CommandBody::Store(_) | CommandBody::Expunge | CommandBody::UidExpunge(_) | CommandBody::Move { .. } => {
+            Why::OwnChange
+        }
+        _ => Why::Passing,
     }
 }
 
@@ -134,6 +168,12 @@ pub(crate) fn name(body: &CommandBody) -> &'static str {
         CommandBody::Lsub { .. } => "LSUB",
         CommandBody::Namespace => "NAMESPACE",
         CommandBody::Status { .. } => "STATUS",
+        CommandBody::GetQuota(_) => "GETQUOTA",
+        CommandBody::GetQuotaRoot(_) => "GETQUOTAROOT",
+        CommandBody::SetQuota(_) => "SETQUOTA",
+        CommandBody::Notify(_) => "NOTIFY",
+        CommandBody::GetMetadata(_) => "GETMETADATA",
+        CommandBody::SetMetadata(_) => "SETMETADATA",
         CommandBody::Idle => "IDLE",
         CommandBody::Check => "CHECK",
         CommandBody::Close => "CLOSE",

@@ -16,6 +16,7 @@ pub(crate) fn run(session: &Session, from: &MailboxArg, to: &MailboxArg) -> Star
     let (renamed, old) = (Arc::clone(&account), from.clone());
     let change = |edit: &mut Edit<'_>| edit.rename_mailbox(&from_name, &to_name).map(|()| (from_name, to_name));
     Ok(commit(account, change, move |session, (from_name, to_name), out| {
+        session.note_name(&to_name);
         // RFC 9051 §6.3.6: the new name with OLDNAME. RENAME INBOX leaves INBOX where it is.
         if !from_name.is_inbox() {
             list::renamed(session, &renamed, &to_name, &old, out)?;

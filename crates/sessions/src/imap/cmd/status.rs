@@ -1,4 +1,4 @@
-//! STATUS (RFC 9051 §6.3.11; RFC 8438, RFC 7162 §3.1.7, RFC 7889 §3, RFC 8474 §4.3).
+//! STATUS (RFC 9051 §6.3.11; RFC 8438, RFC 7162 §3.1.7, RFC 7889 §3, RFC 8474 §4.3, RFC 9208 §4.1.4).
 
 use imap_proto::MailboxArg;
 use imap_proto::command::StatusAtt;
@@ -40,6 +40,7 @@ pub(crate) fn line(session: &Session, name: &MailboxName, status: &Status, items
             StatusAtt::UidValidity => out.push_fmt(format_args!("UIDVALIDITY {}", status.uid_validity)),
             StatusAtt::Unseen => out.push_fmt(format_args!("UNSEEN {}", status.unseen)),
             StatusAtt::Deleted => out.push_fmt(format_args!("DELETED {}", status.deleted)),
+            StatusAtt::DeletedStorage => out.push_fmt(format_args!("DELETED-STORAGE {}", status.deleted_size)),
             StatusAtt::Size => out.push_fmt(format_args!("SIZE {}", status.size)),
             StatusAtt::HighestModSeq => out.push_fmt(format_args!("HIGHESTMODSEQ {}", status.highest_modseq)),
             StatusAtt::AppendLimit => {

@@ -1,6 +1,7 @@
 //! SUBSCRIBE and UNSUBSCRIBE (RFC 9051 §6.3.7, §6.3.8).
 
 use imap_proto::MailboxArg;
+use store::Edit;
 
 use crate::imap::reply::{Done, Started, commit};
 use crate::imap::state::Session;
@@ -17,5 +18,9 @@ pub(crate) fn unsubscribe(session: &Session, mailbox: &MailboxArg) -> Started {
 fn set_subscribed(session: &Session, mailbox: &MailboxArg, subscribed: bool, text: &'static str) -> Started {
     let account = session.account()?;
     let name = mailbox.decode(session.name_encoding())?;
-    Ok(commit(account, |edit| edit.set_subscribed(&name, subscribed), move |_, (), _| Ok(Done::ok(text)))?)
+    let change = |edit: &mut Edit<'_>| edit.set_subscribed(&name, subscribed).map(|()| name);
+    Ok(commit(account, change, move |session, name, _| {
+        session.note_name(&name);
+        Ok(Done::ok(text))
+    })?)
 }

@@ -11,5 +11,6 @@ pub(crate) fn run(session: &mut Session) -> Started {
     session.leave(Moment::Logout);
     session.enabled = Enabled::default();
     session.login = None;
+    session.notify = None;
     Ok(Done::ok("Who is next?").into())
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use index::{Log, State};
+use index::{ForeignMessage, Log, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result};
 use platform::{Env, WatchGuard};
 
@@ -26,6 +26,7 @@ use super::tree::Seen;
 use crate::edit::Effects;
 use crate::format::files::{Files, Moment, Patience};
 use crate::format::idle::Calm;
+use crate::format::mbox::digest::DigestOfServed;
 use crate::format::names::{Names, Since};
 use crate::format::{AccountFormat, MaildirLayout};
 use crate::listeners::Listeners;
@@ -139,7 +140,8 @@ impl MaildirAccount {
             served,
             made,
         };
-        account.reconcile(Since::Opening)?;
+        // What cannot be renamed or removed just now keeps nobody from the others; it is tried again.
+        let _later = account.reconcile(Since::Opening);
         account.discover();
         Ok(Some(Arc::new(account)))
     }
@@ -253,6 +255,23 @@ impl Files for MaildirAccount {
 
     fn close(&self) {
         MaildirAccount::close(self);
+    }
+
+    fn digest(&self, octets: &[u8]) -> u64 {
+        let mut digest = DigestOfServed::new();
+        digest.push(octets);
+        digest.finish()
+    }
+
+    fn read_back(
+        &self,
+        mailbox: MailboxId,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        MaildirAccount::read_back(self, mailbox, id, known, header, octets)
     }
 }
 

@@ -11,6 +11,7 @@
 //! - `listing`: looking at a Maildir; `map`: what was there at the last look.
 //! - `sync`: from the files into the log; `project`: from the log into the files, with `compose` (new files) and `keyword_file`.
 //! - `background`: what nobody waits for.
+//! - `discard`: removing the files of an account that has left them.
 //! - `serve`: messages of the files for readers of the log.
 
 #![allow(dead_code, reason = "what reads Maildirs in place and what converts them use different parts")]
@@ -19,6 +20,7 @@ pub(crate) mod account;
 mod background;
 mod compose;
 pub(crate) mod courier;
+pub(crate) mod discard;
 mod keyword_file;
 pub(crate) mod keywords;
 pub(crate) mod layout;

@@ -42,7 +42,7 @@ impl Quota {
     /// Reads the first line; what is no limit is kept.
     fn parse(line: &str) -> Quota {
         let mut quota = Quota::default();
-        for part in line.trim().split(',').filter(|part| !part.is_empty()) {
+        for part in line.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let limit = part.get(..part.len() - 1).and_then(|digits| super::name::number::<u64>(digits.as_bytes()));
             match (limit, part.as_bytes().last()) {
                 (Some(limit), Some(b'S')) => quota.bytes = Some(limit).filter(|limit| *limit > 0),

@@ -6,7 +6,8 @@
 //! Invariants:
 //! - One thread at a time syncs or writes a file (`FileBox::turn`); nobody waits for a turn while it holds another one.
 //! - While octets of a file are moved nobody reads it (`FileBox::moving`); its map is replaced, never changed, so that readers keep theirs.
-//! - Mutexes are taken in this order, and none is held while a turn is waited for: `seen`, `names`, `boxes`.
+//! - Mutexes are taken in this order: `reconciling`, `seen`, `names`, `boxes`. None but the first is held while a turn is waited for, and that is
+//!   never taken by who has a turn.
 //! - What clients were told is in the log. Whatever happens to a file in between, the next sync makes both agree.
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,15 +15,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use index::{Log, State};
+use index::{ForeignMessage, Log, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Env, WatchGuard};
 
+use super::digest::DigestOfServed;
 use super::lock::{LockPolicy, Locker};
 use super::map::Map;
 use super::names::{self, Names, Since};
 use super::serve::FileReader;
 use super::tree::Seen;
+use crate::Aside;
 use crate::edit::Effects;
 use crate::format::AccountFormat;
 use crate::format::files::Files;
@@ -47,6 +50,11 @@ pub struct MboxOptions {
     pub padding_bytes: usize,
     /// Threads that read a large file. 1.
     pub jobs: usize,
+    /// A file up to this size is read whole whenever it has changed; of a larger one that has grown only what is new is read at first, and the
+    /// rest when the mailbox is idle. 524,288.
+    pub whole_bytes_max: u64,
+    /// Where work runs that takes long. At once, where it is.
+    pub aside: Aside,
 }
 
 impl Default for MboxOptions {
@@ -57,6 +65,8 @@ impl Default for MboxOptions {
             idle_seconds: 30,
             padding_bytes: 32,
             jobs: 1,
+            whole_bytes_max: 512 << 10,
+            aside: Aside::default(),
         }
     }
 }
@@ -89,6 +99,7 @@ impl WriteBack {
             Moment::Close => self.close,
             Moment::Logout => self.logout,
             Moment::Idle => self.idle,
+            Moment::Convert => true,
         }
     }
 
@@ -110,6 +121,8 @@ pub(crate) struct MboxAccount {
     pub(super) locker: Locker,
     pub(super) log: Arc<Log>,
     pub(super) listeners: Arc<Listeners>,
+    /// Held by who makes the files follow the log's mailboxes.
+    pub(super) reconciling: Mutex<()>,
     pub(super) names: Mutex<Names>,
     pub(super) seen: Mutex<Seen>,
     boxes: Mutex<BTreeMap<MailboxId, Arc<FileBox>>>,
@@ -126,30 +139,54 @@ pub(crate) struct FileBox {
     map: RwLock<Option<Arc<Map>>>,
     /// Reads the file as the map, or an older one, knows it.
     pub(super) reader: Mutex<Option<Arc<FileReader>>>,
-    /// It had been changed in the instant of the last look.
-    pub(super) is_fresh: AtomicBool,
     /// A message was not where the map has it, though the system says that the file is as it was, or has only grown.
     pub(super) is_doubted: AtomicBool,
+    /// A sync of the file has failed: what can be told of it is to be found out anew, as after a crash.
+    pub(super) is_failed: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
+    /// The mailbox is gone; the file stays for messages that others have not got yet.
+    pub(super) is_kept: AtomicBool,
+    /// And somebody has changed it since: then it stays in any case.
+    pub(super) is_spared: AtomicBool,
     /// It was looked what was left to do from before.
     pub(super) is_audited: AtomicBool,
     pub(super) watch: OnceLock<Option<WatchGuard>>,
 }
 
 /// What only the thread knows whose turn it is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turn {
     /// An interrupted write was looked for, and the map on the disk.
     pub(super) is_open: bool,
+    /// All of the file is to be read, whatever the system says of it.
+    pub(super) is_whole_wanted: bool,
     /// The file has a marker that its fields count for nothing, until a new map is made.
     pub(super) is_unsettled: bool,
+    /// A sync of the file has failed, perhaps in an earlier process, so that memory may have of it what the disk does not.
+    pub(super) is_doubtful: bool,
     /// The inode of the file whose name is durable, however it was made.
     pub(super) named: Option<u64>,
     pub(super) calm: Calm,
     /// Digests of messages of the log that had to be looked for in the file.
     pub(super) digests: HashMap<EmailId, u64>,
 }
+
+impl Default for Turn {
+    fn default() -> Self {
+        Turn {
+            is_open: false,
+            is_whole_wanted: false,
+            is_unsettled: false,
+            is_doubtful: true,
+            named: None,
+            calm: Calm::default(),
+            digests: HashMap::new(),
+        }
+    }
+}
+/// A file of fewer octets is not worth the way to another thread.
+const LONG_BYTES: u64 = 4 << 20;
 
 /// The lock of a mutex; nothing that these guard is left half-changed by a panic.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -170,10 +207,26 @@ impl MboxAccount {
         let names = Names::load(&*env.disk, &dir.join(DIR), names::HEADER)?;
         let locker = Locker::new(env.clone(), options.locks.clone());
         let (options, names, seen, boxes) = (options.clone(), Mutex::new(names), Mutex::default(), Mutex::default());
-        let account = MboxAccount { env, dir, inbox, root, options, locker, log, listeners, names, seen, boxes };
-        account.reconcile(Since::Opening)?;
+        let reconciling = Mutex::default();
+        let account =
+            MboxAccount { env, dir, inbox, root, options, locker, log, listeners, reconciling, names, seen, boxes };
+        // A file that cannot be renamed or removed just now keeps nobody from the others; it is tried again.
+        let _later = account.reconcile(Since::Opening);
         account.discover();
         Ok(Some(Arc::new(account)))
+    }
+
+    /// The turn at a file. Who has it may have much to do.
+    pub(super) fn wait_for_turn<'b>(&self, file_box: &'b FileBox) -> MutexGuard<'b, Turn> {
+        match file_box.turn.try_lock() {
+            Ok(turn) => turn,
+            Err(_) => self.options.aside.run(|| lock(&file_box.turn)),
+        }
+    }
+
+    /// Runs work that goes over so many octets of a file.
+    pub(super) fn go_over<T>(&self, octets: u64, work: impl FnOnce() -> T) -> T {
+        self.options.aside.run_if(octets >= LONG_BYTES, work)
     }
 
     /// The mailbox's file; `None`: it has none (any more).
@@ -205,9 +258,11 @@ impl MboxAccount {
             moving: RwLock::default(),
             map: RwLock::default(),
             reader: Mutex::default(),
-            is_fresh: AtomicBool::new(false),
             is_doubted: AtomicBool::new(false),
+            is_failed: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
+            is_kept: AtomicBool::new(false),
+            is_spared: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),
         });
@@ -229,6 +284,7 @@ impl MboxAccount {
         lock(&self.boxes).remove(&id);
         // What is left of it costs some bytes and is known to nobody.
         let _ = self.env.disk.remove(&self.map_path(id));
+        super::write::forget(&*self.env.disk, &self.files_dir(), id);
     }
 
     pub(super) fn state(&self) -> Arc<State> {
@@ -280,6 +336,24 @@ impl Files for MboxAccount {
 
     fn close(&self) {
         MboxAccount::close(self);
+    }
+
+    fn digest(&self, octets: &[u8]) -> u64 {
+        let mut digest = DigestOfServed::new();
+        digest.push(octets);
+        digest.finish()
+    }
+
+    fn read_back(
+        &self,
+        mailbox: MailboxId,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let Ok(file_box) = self.file_box(mailbox) else { return Ok(false) };
+        self.read_copy(&file_box, id, known, header, octets)
     }
 }
 

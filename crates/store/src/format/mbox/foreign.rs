@@ -59,7 +59,7 @@ pub(super) type Read<'r> = dyn FnMut(&FileReader, &Place) -> Result<Outcome> + '
 impl MboxAccount {
     /// Lets `read` read the message wherever it is, again after each change of the file.
     pub(super) fn read(&self, id: EmailId, read: &mut Read<'_>) -> Result<()> {
-        let mut is_wrong = false;
+        let (mut is_wrong, mut is_looked_for) = (false, false);
         for _ in 0..CHANGES_MAX {
             match self.read_once(id, read)? {
                 Looked::Done => return Ok(()),
@@ -69,25 +69,32 @@ impl MboxAccount {
                     is_wrong = true;
                     self.refresh(&file_box, Patience::Wait)?;
                 }
-                Looked::Nowhere => break,
-            }
-        }
-        // Perhaps in a file that was not looked at since the account was opened, or that has changed.
-        let state = self.state();
-        for mailbox in state.all_mailboxes() {
-            if mailbox.all_rows().any(|(_, row)| row.email_id == id) {
-                let of = MboxAccount::file_of(mailbox);
-                if let Ok(file_box) = self.file_box(of) {
-                    self.refresh(&file_box, Patience::Wait)?;
+                Looked::Nowhere if is_looked_for => {
+                    return Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file")));
+                }
+                Looked::Nowhere => {
+                    is_looked_for = true;
+                    self.look_for(id)?;
                 }
             }
         }
-        match self.read_once(id, read)? {
-            Looked::Done => Ok(()),
-            Looked::Changed(_) => Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again")),
-            Looked::Wrong(_, error) => Err(error),
-            Looked::Nowhere => Err(Error::new(ErrorKind::Expunged, format!("the message {id} has left its file"))),
+        Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again"))
+    }
+
+    /// Looks at the files that may have a message, one that was not looked at since the account was opened, or that has changed.
+    fn look_for(&self, id: EmailId) -> Result<()> {
+        let state = self.state();
+        for mailbox in state.all_mailboxes() {
+            if mailbox.all_rows().any(|(_, row)| row.email_id == id)
+                && let Ok(file_box) = self.file_box(MboxAccount::file_of(mailbox))
+            {
+                self.refresh(&file_box, Patience::Wait)?;
+            }
         }
+        for file_box in self.kept_boxes(&state) {
+            self.refresh(&file_box, Patience::Wait)?;
+        }
+        Ok(())
     }
 
     /// See [`MboxAccount::read`]; for who has a turn, and cannot wait for another one.
@@ -103,12 +110,50 @@ impl MboxAccount {
         }
     }
 
+    /// See [`crate::format::files::Files::read_back`].
+    pub(super) fn read_copy(
+        &self,
+        file_box: &FileBox,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        for _ in 0..CHANGES_MAX {
+            self.refresh(file_box, Patience::Wait)?;
+            let Some(map) = file_box.map() else { return Ok(false) };
+            let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { return Ok(false) };
+            let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
+            let Some(reader) = self.reader(file_box, &map)? else { continue };
+            header.clear();
+            octets.clear();
+            let done = reader.header(&place, known, header).and_then(|outcome| match outcome {
+                Outcome::Done => reader.range(&place, known, 0..u64::from(known.octets), &mut |piece| {
+                    octets.extend_from_slice(piece);
+                    Ok(())
+                }),
+                changed => Ok(changed),
+            });
+            match done {
+                Ok(Outcome::Done) => return Ok(true),
+                Ok(Outcome::Changed { .. }) => {}
+                // The file has it, but not byte for byte.
+                Err(error) if error.kind() == ErrorKind::Corrupt => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::new(ErrorKind::InUse, "the mailbox file changes again and again"))
+    }
+
     fn read_once(&self, id: EmailId, read: &mut Read<'_>) -> Result<Looked> {
         let mut changed = None;
         for file_box in self.open_boxes() {
             let Some(map) = file_box.map() else { continue };
             let Some(place) = map.find(id).next().and_then(|n| map.place(n)) else { continue };
-            let _still = file_box.moving.read().unwrap_or_else(PoisonError::into_inner);
+            let _still = match file_box.moving.try_read() {
+                Ok(still) => still,
+                Err(_) => self.options.aside.run(|| file_box.moving.read().unwrap_or_else(PoisonError::into_inner)),
+            };
             let outcome = match self.reader(&file_box, &map)? {
                 Some(reader) => match read(&reader, &place) {
                     Err(error) if error.kind() == ErrorKind::Corrupt => {

@@ -34,12 +34,25 @@ impl MboxAccount {
             self.write_out(file_box)?;
         }
         if self.is_calm(file_box) {
+            self.look_at_all(file_box)?;
             if self.is_dirty(file_box) && file_box.map().is_some() {
                 self.write_back(file_box, Moment::Idle)?;
             }
             self.save_map(file_box)?;
         }
         Ok(())
+    }
+
+    /// Reads all of a file of which only what was added was read, so that what was changed before it at the same time is seen, too.
+    fn look_at_all(&self, file_box: &FileBox) -> Result<()> {
+        if file_box.map().is_none_or(|map| map.facts().is_sure()) {
+            return Ok(());
+        }
+        let Ok(mut turn) = file_box.turn.try_lock() else { return Ok(()) };
+        turn.is_whole_wanted = true;
+        let result = self.sync(file_box, &mut turn, Patience::None);
+        turn.is_whole_wanted = false;
+        result
     }
 
     /// Looks, once, whether something was left to do when the account was open the last time. The file itself is not touched.

@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use super::scan::lines::each_line_start;
+
 /// The colon of such a field stands within so many octets of its first line; a line that has it farther on is an ordinary field.
 pub const NAME_BYTES_MAX: usize = 64;
 
@@ -143,6 +145,30 @@ pub fn meta_fields(header: &[u8]) -> impl Iterator<Item = MetaField> + '_ {
     mime::HeaderBlock::new(header).fields().filter_map(|field| extents(field, 0))
 }
 
+/// [`meta_fields`] of a whole header, at a third of the time where all lines end with LF, as nearly always.
+pub(super) fn all_fields(header: &[u8]) -> Vec<MetaField> {
+    let is_plain = header.ends_with(b"\n\n") && memchr::memchr(b'\r', header).is_none();
+    if !is_plain {
+        return meta_fields(header).collect();
+    }
+    let mut fields = Vec::new();
+    let mut look_at = |at: usize| match header.get(at) {
+        None | Some(b'\n') => false,
+        Some(byte) => {
+            if MetaName::may_begin(*byte)
+                && matches!(MetaName::at(header.get(at..).unwrap_or_default()), LineStart::Meta(_))
+            {
+                fields.extend(meta_field_at(header, at));
+            }
+            true
+        }
+    };
+    if look_at(0) {
+        each_line_start(header, 0, look_at);
+    }
+    fields
+}
+
 /// The field whose line begins at `at`, if it is one of these.
 pub(super) fn meta_field_at(header: &[u8], at: usize) -> Option<MetaField> {
     let field = mime::HeaderBlock::new(header.get(at..)?).fields().next()?;
@@ -236,6 +262,14 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn all_fields_are_those_of_a_header(
+            header in "((Status|X-UID|x-keywords|Subject|X-IMAPbase|Lines)( |\t)?:?[ a]{0,70}(\n|\r\n|\n |\n\t|\n\n)?){0,12}(\n\n)?"
+        ) {
+            let fields: Vec<MetaField> = meta_fields(header.as_bytes()).collect();
+            proptest::prop_assert_eq!(all_fields(header.as_bytes()), fields);
+        }
+
         #[test]
         fn extents_are_inside_and_in_order(header in "(Status|X-UID|:| |\t|\r|\n|x|\u{e9}){0,40}") {
             let mut at = 0;

@@ -16,13 +16,15 @@
 //!
 //! and how an account lives in such files (`docs/decisions/0007-mbox.md`):
 //!
-//! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file.
+//! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file; `kept`: those of mailboxes that are gone.
 //! - `sync`: from the file into the log; `project`: from the log into the file.
 //! - `idle`: what nobody waits for.
+//! - `discard`: the files go when the account has left them.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
 
 pub mod account;
 pub mod digest;
+pub(crate) mod discard;
 pub mod fields;
 pub(crate) mod foreign;
 #[cfg(test)]
@@ -32,10 +34,11 @@ pub mod identity;
 mod idle;
 pub mod intake;
 pub mod intake_parallel;
+mod kept;
 pub mod lock;
 pub mod map;
 pub mod meta;
-mod names;
+pub(crate) mod names;
 pub mod place;
 mod project;
 pub mod rewrite;

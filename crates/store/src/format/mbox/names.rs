@@ -19,7 +19,7 @@ const LEVEL_BYTES_MAX: usize = 240;
 pub(super) const HEADER: &str = "mailyard mbox names 1";
 
 /// The file that a mailbox of this name should have. [`ErrorKind::Limit`]: a level is too long for a file name.
-pub(super) fn path_of(name: &MailboxName) -> Result<PathBuf> {
+pub(crate) fn path_of(name: &MailboxName) -> Result<PathBuf> {
     let mut path = PathBuf::new();
     if name.is_inbox() {
         return Ok(path);

@@ -17,17 +17,19 @@ use index::{Mailbox, Row, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, ModSeq, Result, UidSet};
 use platform::{File, Metadata, OpenMode, Timestamp, parent_of};
 
-use super::account::{DIR, FileBox, MboxAccount, Moment, Patience, Turn, lock};
+use super::account::{DIR, FileBox, MboxAccount, Moment, Patience, Turn};
 use super::identity::{Identity, tail_digest};
 use super::lock::{Access, MailboxLock};
 use super::map::{Facts, Map, MapBuilder};
+use super::meta::meta_fields;
 use super::names::Since;
 use super::place::{FileFlags, ImapBase, Place};
 use super::rows::RowFinder;
-use super::serve::Outcome;
+use super::serve::{FileReader, Outcome};
 use super::sync::flags::{file_flags, keyword_names};
 use super::sync::unplaced;
-use super::write::{self, Fate, Job, Outgoing, Settings, Target, Wanted, keywords_hash};
+use super::values;
+use super::write::{self, Fate, Job, Outgoing, Settings, Target, Unsettled, Wanted, keywords_hash};
 use crate::edit::Effects;
 
 impl MboxAccount {
@@ -109,9 +111,13 @@ impl MboxAccount {
         }
         self.sync_locked(file_box, turn, &lock)?;
         let result = work(self, turn, &lock, &path);
-        if result.is_err() {
-            turn.is_open = false;
+        if let Err(error) = &result {
+            (turn.is_open, turn.is_doubtful) = (false, true);
             file_box.set_map(None);
+            if error.kind() == ErrorKind::Corrupt {
+                // The map on the disk may be as wrong.
+                file_box.is_doubted.store(true, Ordering::Relaxed);
+            }
         }
         result
     }
@@ -141,24 +147,25 @@ impl MboxAccount {
         rows.sort_unstable_by_key(|row| row.uid);
         let last = map.len().checked_sub(1).and_then(|last| map.place(last));
         let mut placed: Vec<Place> = Vec::with_capacity(rows.len() + 1);
-        let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row));
+        let here = FileReader::of_locked(Arc::clone(lock.file()), map.facts().identity);
+        let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row, (&here, &map)));
         let dir = self.files_dir();
-        let written = write::write_back(
-            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id },
-            &self.settings(),
-            Job {
-                // What stands before the last message is not touched.
-                places: &mut last.into_iter(),
-                fate: &mut |_, _, _| Ok(Fate::Keep),
-                removed_bytes: 0,
-                base: &base_of(mailbox),
-                append: &mut outgoing,
-                placed: &mut |place| {
-                    placed.push(place);
-                    Ok(())
-                },
+        let target =
+            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful };
+        let job = Job {
+            // What stands before the last message is not touched.
+            places: &mut last.into_iter(),
+            fate: &mut |_, _, _| Ok(Fate::Keep),
+            removed_bytes: 0,
+            base: &base_of(mailbox),
+            append: &mut outgoing,
+            placed: &mut |place| {
+                placed.push(place);
+                Ok(())
             },
-        )?;
+        };
+        let octets = rows.iter().map(|row| u64::from(row.size)).sum();
+        let written = self.go_over(octets, || write::write_back(target, &self.settings(), job))?;
         let mut map = Map::clone(&map);
         map.truncate_from(map.len().saturating_sub(1));
         for place in &placed {
@@ -168,33 +175,48 @@ impl MboxAccount {
         let is_all = mailbox.changed_since(was).count() == rows.len();
         let now = if is_all { mailbox.highest_modseq() } else { was };
         let settled = map.len().saturating_sub(1);
-        map.set_facts(self.facts(file_box, lock, settled, now)?);
+        let is_grown = map.facts().is_grown;
+        map.set_facts(Facts { is_grown, ..self.facts(lock, settled, now)? });
         file_box.set_map(Some(Arc::new(map)));
         for row in &rows {
             turn.digests.remove(&row.email_id);
         }
         // No fields but those of the new messages were written, and of these nothing was known before.
         drop(written);
+        turn.is_doubtful = false;
         Ok(())
     }
 
-    fn outgoing<'a>(&'a self, state: &'a State, mailbox: &Mailbox, row: &Row) -> Outgoing<'a> {
+    /// `here`: a reader of the file to which it is added, and what that has.
+    fn outgoing<'a>(
+        &'a self,
+        state: &'a State,
+        mailbox: &Mailbox,
+        row: &Row,
+        (here, map): (&'a FileReader, &Map),
+    ) -> Outgoing<'a> {
         let (id, size) = (row.email_id, u64::from(row.size));
-        let read: write::ReadMessage<'a> = match state.foreign(id) {
-            Some(message) => Box::new(move |sink| {
+        let place = map.find(id).next().and_then(|n| map.place(n));
+        let read: write::ReadMessage<'a> = match (state.foreign(id), place) {
+            (Some(message), Some(place)) => {
+                Box::new(move |sink| here.range(&place, &message, 0..size, sink).map(|_always_done| ()))
+            }
+            (Some(message), None) => Box::new(move |sink| {
                 self.read_as_known(id, &mut |reader, place| reader.range(place, &message, 0..size, sink))
             }),
-            None => Box::new(move |sink| self.log.reader().range(id, 0..size, &mut |piece| sink(piece))),
+            (None, _) => Box::new(move |sink| self.log.reader().range(id, 0..size, &mut |piece| sink(piece))),
         };
         Outgoing { email_id: id, wanted: wanted(mailbox, row), internal_date: row.internal_date, size, read }
     }
 
     /// What is known of a file that was just written.
-    fn facts(&self, file_box: &FileBox, lock: &MailboxLock, settled: usize, written: ModSeq) -> Result<Facts> {
-        let identity = Identity::of_file(&**lock.file())?;
-        let tail_digest = tail_digest(&**lock.file(), identity.len)?;
-        file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
-        Ok(Facts { identity, tail_digest, settled: settled as u32, written })
+    fn facts(&self, lock: &MailboxLock, settled: usize, written: ModSeq) -> Result<Facts> {
+        let file = &**lock.file();
+        let is_known_again = bear_own_time(file)?;
+        let identity = Identity::of_file(file)?;
+        let tail_digest = tail_digest(file, identity.len)?;
+        let is_fresh = !is_known_again && identity.is_fresh(self.env.clock.now());
+        Ok(Facts { identity, tail_digest, settled: settled as u32, written, is_fresh, is_grown: false })
     }
 
     /// Makes the file of a mailbox show what the log says, as far as the settings want that now. [`ErrorKind::InUse`]: somebody else has the
@@ -206,21 +228,27 @@ impl MboxAccount {
         }
         // What was moved from here is to be elsewhere before it may go.
         let state = self.state();
-        if MboxAccount::pending_of(&state, file_box.id).is_some_and(|pending| pending.exists() > 0) {
-            for mailbox in state.mailboxes() {
-                let Ok(other) = self.file_box(mailbox.id()) else { continue };
-                self.audit(&other);
-                let _later = self.write_out(&other);
-            }
+        if let Some(pending) = MboxAccount::pending_of(&state, file_box.id).filter(|pending| pending.exists() > 0) {
+            self.see_to_others(&state, file_box.id, &foreign_of(&state, pending));
         }
         self.take_up(file_box)?;
         self.find_sources(file_box)?;
-        let mut turn = lock(&file_box.turn);
+        let mut turn = self.wait_for_turn(file_box);
         file_box.wanted.store(false, Ordering::Release);
-        let result = self.with_file(file_box, &mut turn, |account, turn, lock, path| {
-            account.add_what_came(file_box, turn, lock, path)?;
-            account.bring_up_to_date(file_box, lock, path, policy.flags_at(moment))
-        });
+        let octets = file_box.map().map_or(0, |map| map.facts().identity.len);
+        let mut write = || {
+            self.go_over(octets, || {
+                self.with_file(file_box, &mut turn, |account, turn, lock, path| {
+                    account.add_what_came(file_box, turn, lock, path)?;
+                    account.bring_up_to_date(file_box, lock, path, policy.flags_at(moment))
+                })
+            })
+        };
+        let mut result = write();
+        if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corrupt) {
+            // It is not as it was read last; by now it has been doubted, and is read whole.
+            result = write();
+        }
         if result.is_err() {
             file_box.wanted.store(true, Ordering::Release);
         }
@@ -242,6 +270,10 @@ impl MboxAccount {
         let (Some(mailbox), Some(map)) = (state.mailbox(file_box.id), file_box.map()) else { return Ok(()) };
         let removal = self.removal(&state, file_box, mailbox, &map);
         let since = map.facts().written;
+        if flags && !map.facts().is_sure() && shows_other_fields(&**lock.file(), mailbox, &map)? {
+            // Somebody has changed them since: that is taken into the log first.
+            return Err(Error::new(ErrorKind::Corrupt, "fields in the mailbox file are not what they were"));
+        }
         let mut finder = RowFinder::new(mailbox);
         // Which entry a place is of a message that is there twice is decided anew each time.
         let is_double = |place: &Place| place.email_id.is_some_and(|id| map.find(id).nth(1).is_some());
@@ -277,7 +309,9 @@ impl MboxAccount {
             Ok(if is_due { Fate::Update(wanted(mailbox, &row)) } else { Fate::Keep })
         };
         let dir = self.files_dir();
-        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id };
+        // Nothing is added.
+        let is_doubtful = false;
+        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful };
         let done = {
             let _alone = file_box.moving.write().unwrap_or_else(PoisonError::into_inner);
             let job = Job {
@@ -292,7 +326,8 @@ impl MboxAccount {
             let done = write::write_back(target, &self.settings(), job)?;
             show_change(&**lock.file(), &before)?;
             let settled = builder.len().saturating_sub(1);
-            let map = builder.finish(&self.facts(file_box, lock, settled, written)?)?;
+            let facts = Facts { is_grown: map.facts().is_grown, ..self.facts(lock, settled, written)? };
+            let map = builder.finish(&facts)?;
             file_box.set_map(Some(Arc::new(map)));
             done
         };
@@ -332,7 +367,7 @@ impl MboxAccount {
             if state.foreign_entries(id) > here + doomed {
                 let needed = match &mut needed {
                     Some(needed) => needed,
-                    none => none.insert(self.needed_elsewhere(state, file_box.id, pending)),
+                    none => none.insert(self.needed_by_others(state, file_box.id, &foreign_of(state, pending))),
                 };
                 if needed.contains(&id) {
                     continue;
@@ -346,15 +381,29 @@ impl MboxAccount {
         removal
     }
 
-    /// Which messages of `pending` some other mailbox has whose own file does not have them yet. Those of which it says that the file has them
-    /// are durable there.
+    /// Lets the other mailboxes that have one of these messages write it into their own files, as far as that can be done at once, and find out what is
+    /// in these.
+    pub(super) fn see_to_others(&self, state: &State, id: MailboxId, doomed: &HashSet<EmailId>) {
+        for mailbox in state.mailboxes().filter(|mailbox| mailbox.id() != id) {
+            let Ok(other) = self.file_box(mailbox.id()) else { continue };
+            self.audit(&other);
+            let _later = self.write_out(&other);
+            if other.map().is_none() && mailbox.all_rows().any(|(_, row)| doomed.contains(&row.email_id)) {
+                let _later = self.take_up(&other);
+            }
+        }
+    }
+
+    /// Which of the `doomed` messages some mailbox other than `id` has whose own file does not have them yet. Those of which it says that the
+    /// file has them are durable there.
     ///
     /// That another file has the octets as well does not count, unless its own mailbox has the message: they may be about to leave that file,
     /// too, each of the two relying on the other.
-    fn needed_elsewhere(&self, state: &State, id: MailboxId, pending: &Mailbox) -> HashSet<EmailId> {
-        let foreign = pending.all_rows().map(|(_, row)| row.email_id).filter(|id| state.foreign(*id).is_some());
-        let doomed: HashSet<EmailId> = foreign.collect();
+    pub(super) fn needed_by_others(&self, state: &State, id: MailboxId, doomed: &HashSet<EmailId>) -> HashSet<EmailId> {
         let mut needed = HashSet::new();
+        if doomed.is_empty() {
+            return needed;
+        }
         for other in state.mailboxes().filter(|other| other.id() != id) {
             let mut entries: HashMap<EmailId, usize> = HashMap::new();
             for (_, row) in other.all_rows().filter(|(_, row)| doomed.contains(&row.email_id)) {
@@ -363,9 +412,11 @@ impl MboxAccount {
             if entries.is_empty() {
                 continue;
             }
-            let map = self.known_box(other.id()).and_then(|file_box| file_box.map());
+            let known = self.known_box(other.id()).and_then(|file_box| Some((file_box.map()?, file_box)));
             // Mail that was only found there may have been written by who did not wait for the disk.
-            let map = map.filter(|map| map.facts().identity.len > 0 && self.sync_file(other.id(), map).is_ok());
+            let known =
+                known.filter(|(map, file_box)| map.facts().identity.len > 0 && self.sync_file(file_box, map).is_ok());
+            let map = known.map(|(map, _)| map);
             let is_there =
                 |(id, count): (&EmailId, &usize)| map.as_ref().is_some_and(|map| map.find(*id).count() >= *count);
             needed.extend(entries.iter().filter(|entry| !is_there(*entry)).map(|(id, _)| *id));
@@ -374,13 +425,17 @@ impl MboxAccount {
     }
 
     /// Makes the file of a mailbox durable. An error as well when it is another one than that of the map.
-    fn sync_file(&self, id: MailboxId, map: &Map) -> Result<()> {
+    fn sync_file(&self, file_box: &FileBox, map: &Map) -> Result<()> {
+        let id = file_box.id;
         let path = self.path_of(id).ok_or_else(|| Error::new(ErrorKind::NotFound, "the mailbox has no file"))?;
         let file = self.env.disk.open(&path, OpenMode::Read)?;
         if Identity::of_file(&*file)? != map.facts().identity {
             return Err(Error::new(ErrorKind::InUse, "the mailbox file has just changed"));
         }
-        file.sync_data()?;
+        if Unsettled::of(&self.env.disk, &self.files_dir(), id).is_doubted()? {
+            return Err(Error::new(ErrorKind::Io, "what is read of the mailbox file may not be on the disk"));
+        }
+        file.sync_data().or_else(|error| self.sync_failed(file_box, error))?;
         Ok(self.env.disk.sync_dir(parent_of(&path))?)
     }
 
@@ -405,6 +460,14 @@ fn show_change(file: &dyn File, before: &Metadata) -> Result<()> {
     Ok(())
 }
 
+/// Gives a file that we have written a time of change that no other write of the same instant gives it; whether that worked. The system's
+/// clock ticks every few milliseconds, and a file system may keep less of a time than we ask for.
+fn bear_own_time(file: &dyn File) -> Result<bool> {
+    let modified = file.metadata()?.modified;
+    file.set_modified(Timestamp { nanoseconds: modified.nanoseconds ^ 1, ..modified })?;
+    Ok(file.metadata()?.modified != modified)
+}
+
 /// What leaves a file.
 #[derive(Default)]
 struct Removal {
@@ -423,6 +486,11 @@ fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<R
     rows
 }
 
+/// The messages of a mailbox whose octets are in files only.
+fn foreign_of(state: &State, pending: &Mailbox) -> HashSet<EmailId> {
+    pending.foreign(state).map(|(row, _)| row.email_id).collect()
+}
+
 /// How many entries each message has.
 fn counts(mailbox: &Mailbox) -> HashMap<EmailId, u32> {
     let mut counts = HashMap::new();
@@ -436,6 +504,27 @@ fn counts(mailbox: &Mailbox) -> HashMap<EmailId, u32> {
 fn wanted(mailbox: &Mailbox, row: &Row) -> Wanted {
     let keywords = keyword_names(row.flags, mailbox.keywords());
     Wanted { uid: row.uid.get(), flags: file_flags(row.flags), keywords }
+}
+
+/// Whether fields that the log has others for are not what the map says that they were.
+fn shows_other_fields(file: &dyn File, mailbox: &Mailbox, map: &Map) -> Result<bool> {
+    let mut finder = RowFinder::new(mailbox);
+    let mut header = Vec::new();
+    for place in map.places() {
+        let row = place.email_id.and_then(|id| finder.find(id));
+        if row.is_none_or(|row| !differs(mailbox, &row, &place)) {
+            continue;
+        }
+        header.resize(usize::try_from(place.body - place.header).unwrap_or(usize::MAX), 0);
+        file.read_exact_at(&mut header, place.header)?;
+        let meta = values::meta(&header, &meta_fields(&header).collect::<Vec<_>>(), false);
+        let is_same = meta.flags.without(FileFlags::COMPLETE) == place.flags.without(FileFlags::COMPLETE)
+            && keywords_hash(&meta.keywords) == place.keywords;
+        if !is_same {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether the fields of a message say something else than the log.

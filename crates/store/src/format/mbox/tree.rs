@@ -3,20 +3,18 @@
 //! Invariants:
 //! - The log comes first, then the file, then the record of names; each step may be done again. So what was interrupted is finished at the next
 //!   opening.
-//! - No file is ever replaced, and none is removed that somebody has changed since it was known to belong to a mailbox that is gone, or that has
-//!   the only octets of a message that another mailbox has as well.
+//! - No file is ever replaced. Which are removed, and which are kept although their mailboxes are gone, is in [`super::kept`].
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use index::State;
+use index::Mailbox;
 use model::{Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{OpenMode, Timestamp, parent_of};
 
 use super::account::{DIR, MboxAccount, lock};
 use super::identity::Identity;
 use super::lock::Access;
-use super::map::Map;
 use super::meta::meta_fields;
 use super::names::{self, Names, Since};
 use super::scan::Reader;
@@ -34,42 +32,71 @@ pub(super) struct Seen {
 }
 
 impl MboxAccount {
-    /// Makes the files follow the log's mailboxes.
+    /// Makes the files follow the log's mailboxes, one step after another: each is in the record before the next begins. What cannot be
+    /// done just now keeps nothing else from being done; the first error is told.
     pub(crate) fn reconcile(&self, since: Since) -> Result<()> {
-        let disk = &*self.env.disk;
-        let mut names = lock(&self.names);
+        let _only = lock(&self.reconciling);
         let state = self.state();
-        let mut is_changed = false;
-        for (id, path) in names.iter().map(|(id, path)| (id, path.to_owned())).collect::<Vec<_>>() {
-            if state.mailbox(id).is_none() && self.remove_file(&state, id, &path, since)? {
-                names.remove(id);
-                self.forget_box(id);
-                is_changed = true;
+        let all: Vec<(MailboxId, PathBuf)> = lock(&self.names).iter().map(|(id, path)| (id, path.to_owned())).collect();
+        let mut result = Ok(());
+        for (id, path) in all.iter().filter(|(id, _)| state.mailbox(*id).is_none()) {
+            match self.remove_file(&state, *id, path, since) {
+                Ok(true) => {
+                    lock(&self.names).remove(*id);
+                    self.forget_box(*id);
+                }
+                Ok(false) => {}
+                Err(error) => result = result.and(Err(error)),
+            }
+        }
+        if since == Since::Opening {
+            for mailbox in state.mailboxes() {
+                result = result.and(self.note_renamed(mailbox));
             }
         }
         for mailbox in state.mailboxes() {
-            let (id, wanted) = (mailbox.id(), names::path_of(mailbox.name())?);
-            let had = names.path(id).map(Path::to_owned);
-            if had.as_ref() == Some(&wanted) || had.as_deref().and_then(names::name_of).as_ref() == Some(mailbox.name())
-            {
-                continue;
-            }
-            match had {
-                Some(had) => is_changed |= self.rename_file(&mut names, id, &had, &wanted)?,
-                None => {
-                    let path = free_path(&names, wanted);
-                    names.set(id, path.clone());
-                    is_changed = true;
-                    self.make_file(&path);
-                }
-            }
+            result = result.and(self.follow_name(mailbox));
         }
-        if is_changed {
-            let dir = self.dir.join(DIR);
-            disk.create_dir_all_durable(&dir)?;
-            names.save(disk, &dir, names::HEADER)?;
+        result.and(self.save_names())
+    }
+
+    fn save_names(&self) -> Result<()> {
+        lock(&self.names).save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)
+    }
+
+    /// The file that a mailbox has and the one that it should have; `None`: they are the same.
+    fn other_name(&self, mailbox: &Mailbox) -> Result<Option<(Option<PathBuf>, PathBuf)>> {
+        let wanted = names::path_of(mailbox.name())?;
+        let had = lock(&self.names).path(mailbox.id()).map(Path::to_owned);
+        let is_right = |had: &PathBuf| *had == wanted || names::name_of(had).as_ref() == Some(mailbox.name());
+        Ok(if had.as_ref().is_some_and(is_right) { None } else { Some((had, wanted)) })
+    }
+
+    /// A file that was renamed before that could be recorded: there is one at most, and nothing else may be renamed before it is known.
+    fn note_renamed(&self, mailbox: &Mailbox) -> Result<()> {
+        let Some((Some(had), wanted)) = self.other_name(mailbox)? else { return Ok(()) };
+        let disk = &*self.env.disk;
+        let is_renamed = !disk.exists(&self.full_path(&had))? && disk.exists(&self.full_path(&wanted))?;
+        let mut names = lock(&self.names);
+        if is_renamed && !names.has_path(&wanted) {
+            names.set(mailbox.id(), wanted);
         }
         Ok(())
+    }
+
+    /// Makes or renames the file of a mailbox.
+    fn follow_name(&self, mailbox: &Mailbox) -> Result<()> {
+        let Some((had, wanted)) = self.other_name(mailbox)? else { return Ok(()) };
+        let mut names = lock(&self.names);
+        match had {
+            Some(had) => self.rename_file(&mut names, mailbox.id(), &had, &wanted)?,
+            None => {
+                let path = free_path(&names, wanted);
+                names.set(mailbox.id(), path.clone());
+                self.make_file(&path);
+            }
+        }
+        names.save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)
     }
 
     /// Makes an empty file, so that others see the mailbox. A mailbox without a file is an empty one, so that it may fail.
@@ -86,70 +113,29 @@ impl MboxAccount {
         });
     }
 
-    /// Whether it was renamed; `false`: something else stands there, and the mailbox keeps the file that it has.
-    fn rename_file(&self, names: &mut Names, id: MailboxId, had: &Path, wanted: &Path) -> Result<bool> {
+    /// Renames a file, unless something else stands there: then the mailbox keeps the one that it has.
+    fn rename_file(&self, names: &mut Names, id: MailboxId, had: &Path, wanted: &Path) -> Result<()> {
         let disk = &*self.env.disk;
         let (from, to) = (self.full_path(had), self.full_path(wanted));
-        let there = |path: &Path| match disk.metadata(path) {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::from(error).context(path.display())),
-        };
+        let there = |path: &Path| disk.exists(path).map_err(|error| Error::from(error).context(path.display()));
         match (there(&from)?, there(&to)?) {
-            (Some(_), None) => {
+            (true, false) if !names.has_path(wanted) => {
                 disk.create_dir_all_durable(parent_of(&to))?;
                 disk.rename(&from, &to)?;
                 disk.sync_dir(parent_of(&to))?;
                 disk.sync_dir(parent_of(&from))?;
                 self.remove_empty_dir(parent_of(&from));
             }
-            // Renamed before the record could be changed; or never made.
-            (None, _) => {}
-            (Some(_), Some(_)) => return Ok(false),
+            // Never made, or taken away.
+            (false, _) if !names.has_path(wanted) => {}
+            _ => return Ok(()),
         }
         names.set(id, wanted.to_owned());
-        Ok(true)
-    }
-
-    /// Whether the file of a mailbox that the log does not have any more is gone.
-    fn remove_file(&self, state: &State, id: MailboxId, path: &Path, since: Since) -> Result<bool> {
-        let disk = &*self.env.disk;
-        let full = self.full_path(path);
-        let found = match disk.metadata(&full) {
-            Ok(found) => found,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
-            Err(error) => return Err(Error::from(error).context(full.display())),
-        };
-        let map = Map::open(disk, &self.map_path(id));
-        let map = self.known_box(id).and_then(|file_box| file_box.map()).or(map.map(Into::into));
-        let is_as_known = map.as_ref().is_some_and(|map| map.facts().identity == Identity::of(&found));
-        if since == Since::Opening && !is_as_known && found.len > 0 {
-            // It may have mail that came since: whoever looks into the directory finds a new mailbox.
-            return Ok(true);
-        }
-        if map.is_some_and(|map| self.has_last_copies(state, id, &map)) {
-            return Ok(false);
-        }
-        match self.locker.try_lock(&full, Access::Write) {
-            Ok(_locked) => disk.remove(&full)?,
-            Err(error) if error.kind() == ErrorKind::InUse => return Ok(false),
-            Err(error) => return Err(error),
-        }
-        disk.sync_dir(parent_of(&full))?;
-        self.remove_empty_dir(parent_of(&full));
-        Ok(true)
-    }
-
-    /// Whether the file has octets that some mailbox needs and no other file has.
-    fn has_last_copies(&self, state: &State, id: MailboxId, map: &Map) -> bool {
-        let others: Vec<_> = self.open_boxes().into_iter().filter(|other| other.id != id).collect();
-        let others: Vec<_> = others.iter().filter_map(|other| other.map()).collect();
-        let needed = map.places().filter_map(|place| place.email_id).filter(|id| state.foreign(*id).is_some());
-        needed.into_iter().any(|id| !others.iter().any(|other| other.find(id).next().is_some()))
+        Ok(())
     }
 
     /// Removes a directory of children that has become empty. No harm when it stays.
-    fn remove_empty_dir(&self, dir: &Path) {
+    pub(super) fn remove_empty_dir(&self, dir: &Path) {
         if dir != self.root && dir.starts_with(&self.root) {
             let _ = self.env.disk.remove_dir(dir);
         }
@@ -223,11 +209,8 @@ impl MboxAccount {
                 None => transaction.create_mailbox(name, &[]),
             }
         })?;
-        let mut names = lock(&self.names);
-        names.set(id, path);
-        let dir = self.dir.join(DIR);
-        self.env.disk.create_dir_all_durable(&dir)?;
-        names.save(&*self.env.disk, &dir, names::HEADER)
+        lock(&self.names).set(id, path);
+        self.save_names()
     }
 
     /// What a file is, by its beginning.

@@ -50,9 +50,7 @@ pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> S
         // RFC 7162 §3.1: CONDSTORE enabling commands.
         session.enable_condstore(out);
     }
-    let utf8 = session.utf8();
     let qresync = session.enabled.qresync;
-    let recent_from = session.recent_from();
     let selected = session.selected()?;
     let mut seqs = selected.seqs(&command.set, command.uid)?;
     if let Some(since) = command.modifiers.changed_since {
@@ -82,24 +80,36 @@ pub(crate) fn run(session: &mut Session, command: &Fetch, out: &mut Output) -> S
         items.push(Item::ModSeq);
     }
     let sets_seen = !selected.read_only && items.iter().any(Item::sets_seen);
-    let run = FetchRun {
-        before: sets_seen.then(|| selected.view.clone()),
-        line: FlagsLine { recent_from, ..session.unsolicited_flags() },
-        reader: account.reader(),
-        account,
-        items,
-        utf8,
-        flags: FlagsText::default(),
-        cursor: Cursor::default(),
-        seqs,
-        batch: Vec::new(),
-        at: 0,
-        current: None,
-        newly_seen: UidSet::new(),
-        setting_seen: None,
-        damage: None,
-    };
-    Ok(Reply::Running(Box::new(run)))
+    let before = sets_seen.then(|| selected.view.clone());
+    let run = FetchRun::new(session, account, items, seqs);
+    Ok(Reply::Running(Box::new(FetchRun { before, ..run })))
+}
+
+impl FetchRun {
+    fn new(session: &Session, account: Arc<Account>, items: Vec<Item>, seqs: NumSet) -> Self {
+        FetchRun {
+            before: None,
+            line: session.unsolicited_flags(),
+            reader: account.reader(),
+            account,
+            items,
+            utf8: session.utf8(),
+            flags: FlagsText::default(),
+            cursor: Cursor::default(),
+            seqs,
+            batch: Vec::new(),
+            at: 0,
+            current: None,
+            newly_seen: UidSet::new(),
+            setting_seen: None,
+            damage: None,
+        }
+    }
+
+    /// Of the entries at `seqs` of the selected mailbox, without setting `\Seen` (RFC 5465 §5.2).
+    pub fn quiet(session: &Session, account: Arc<Account>, items: &[FetchAtt], seqs: NumSet) -> Self {
+        FetchRun::new(session, account, items.iter().map(item::plan).collect(), seqs)
+    }
 }
 
 /// Those of `seqs` that changed after `since` (RFC 7162 §3.1.4.1).
@@ -136,7 +146,7 @@ pub(crate) fn partial(seqs: &NumSet, range: PartialRange) -> NumSet {
 }
 
 /// A FETCH that is under way.
-struct FetchRun {
+pub(crate) struct FetchRun {
     account: Arc<Account>,
     reader: Reader,
     items: Vec<Item>,

@@ -27,6 +27,10 @@ const CRLF: u8 = 1 << 5;
 
 /// The header says that email ids rise from row to row.
 const RISES: u32 = 1;
+/// [`Facts::is_fresh`].
+const FRESH: u32 = 1 << 1;
+/// [`Facts::is_grown`].
+const GROWN: u32 = 1 << 2;
 
 /// A message's row as it is on disk.
 pub(super) type Row = [u8; ROW_BYTES];
@@ -48,7 +52,9 @@ pub(super) struct Rows {
 
 /// The header, its checksum included.
 pub(super) fn write_header(facts: &Facts, rows: &Rows) -> Vec<u8> {
-    let Facts { identity, tail_digest, settled, written } = facts;
+    let Facts { identity, tail_digest, settled, written, is_fresh, is_grown } = facts;
+    let marks = [(RISES, rows.rises), (FRESH, *is_fresh), (GROWN, *is_grown)];
+    let marks = marks.iter().filter(|(_, is_set)| *is_set).fold(0, |marks, (bit, _)| marks | bit);
     let mut out = Vec::with_capacity(MAP_HEADER_BYTES);
     for number in [MAP_MAGIC, identity.device, identity.inode, identity.len] {
         out.extend_from_slice(&number.to_le_bytes());
@@ -60,7 +66,7 @@ pub(super) fn write_header(facts: &Facts, rows: &Rows) -> Vec<u8> {
     for number in [*tail_digest, written.0, rows.base, rows.end] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    for number in [rows.count, *settled, if rows.rises { RISES } else { 0 }, rows.crc] {
+    for number in [rows.count, *settled, marks, rows.crc] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     out.resize(MAP_HEADER_BYTES - 4, 0);
@@ -110,7 +116,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<(Facts, Rows)> {
         && crc32c::crc32c(rows) == crc
         && settled <= count;
     let rows = Rows { count, crc, base, end, rises: marks & RISES != 0 };
-    is_whole.then_some((Facts { identity, tail_digest, settled, written }, rows))
+    let (is_fresh, is_grown) = (marks & FRESH != 0, marks & GROWN != 0);
+    is_whole.then_some((Facts { identity, tail_digest, settled, written, is_fresh, is_grown }, rows))
 }
 
 /// What email ids count from in a map whose first one is this: others may be two thousand million above or below.

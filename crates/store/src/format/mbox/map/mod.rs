@@ -40,6 +40,17 @@ pub struct Facts {
     pub settled: u32,
     /// The fields of the file show every change of the log up to this one.
     pub written: ModSeq,
+    /// The file had been changed in the instant of that look: a second change of that instant need not show in its identity.
+    pub is_fresh: bool,
+    /// Only what was added was read when the file was found to have grown. What others changed before it at the same time is not known yet.
+    pub is_grown: bool,
+}
+
+impl Facts {
+    /// Whether everything is as the map has it, as long as the identity is the same.
+    pub fn is_sure(&self) -> bool {
+        !self.is_fresh && !self.is_grown
+    }
 }
 
 /// A map; see the module.
@@ -179,6 +190,18 @@ impl Map {
     /// All places, in the order of the file.
     pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
         (0..self.len).map_while(|n| self.place(n))
+    }
+
+    /// The messages of all places, in the order of the file: a small part of the time of [`Map::places`].
+    pub fn email_ids(&self) -> impl Iterator<Item = Option<EmailId>> + '_ {
+        let base = self.base.unwrap_or_default();
+        let in_file = self.mapped.as_ref().and_then(|mapped| mapped.get(MAP_HEADER_BYTES..)).unwrap_or_default();
+        let (in_file, _) = in_file.as_chunks::<ROW_BYTES>();
+        let pages = self.pages.iter().enumerate().map(move |(page, rows)| match rows {
+            Page::Mapped => in_file.get(page * PAGE_ROWS..self.len.min((page + 1) * PAGE_ROWS)).unwrap_or_default(),
+            Page::Owned(rows) => rows,
+        });
+        pages.flatten().map(move |row| id_of(row, base))
     }
 
     fn email_id(&self, n: usize) -> Option<EmailId> {

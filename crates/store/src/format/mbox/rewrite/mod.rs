@@ -206,6 +206,12 @@ pub fn is_pending(disk: &dyn Disk, journal_path: &Path) -> Result<bool> {
     Ok(false)
 }
 
+/// Removes whatever there is of a rewrite, of a file that is gone.
+pub fn forget(disk: &dyn Disk, journal_path: &Path) -> Result<()> {
+    journal::remove(disk, journal_path)?;
+    journal::remove(disk, &journal::other_path(journal_path)).map(drop)
+}
+
 /// Whether a rewrite is under way that [`recover`] will bring to its end, and not undo.
 pub fn is_begun(disk: &Arc<dyn Disk>, journal_path: &Path) -> Result<bool> {
     for path in [journal_path.to_owned(), journal::other_path(journal_path)] {

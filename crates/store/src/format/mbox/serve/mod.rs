@@ -68,14 +68,15 @@ impl From<Error> for Stop {
 struct Source {
     file: Arc<dyn File>,
     identity: Identity,
+    /// Whoever reads has the file locked for writing, and changes nothing but its end: it need not be in that state any more.
+    is_locked: bool,
 }
 
 impl Source {
     /// Fills `buf` from `at` on.
     fn read(&self, buf: &mut [u8], at: u64) -> Result<(), Stop> {
         let read = self.file.read_exact_at(buf, at);
-        let now = Identity::of_file(&*self.file)?;
-        if now != self.identity {
+        if !self.is_locked && Identity::of_file(&*self.file)? != self.identity {
             return Err(Stop::Changed);
         }
         read.map_err(|error| match error.kind() {
@@ -110,7 +111,13 @@ pub struct FileReader {
 impl FileReader {
     /// Of `file` as long as it is in the state `identity`. All places given to it must be those of that state.
     pub fn new(file: Arc<dyn File>, identity: Identity) -> Self {
-        FileReader { source: Source { file, identity }, slots: Mutex::default() }
+        FileReader { source: Source { file, identity, is_locked: false }, slots: Mutex::default() }
+    }
+
+    /// Of a file that the caller has locked for writing, and to which nothing is done but that something is added: what was in it in the
+    /// state `identity` is read, whatever state it is in by then.
+    pub fn of_locked(file: Arc<dyn File>, identity: Identity) -> Self {
+        FileReader { source: Source { file, identity, is_locked: true }, slots: Mutex::default() }
     }
 
     /// The state that it reads.

@@ -30,6 +30,7 @@ use super::account::{FileBox, MboxAccount, Patience, Turn};
 use super::digest::DigestOfServed;
 use super::identity::{Identity, tail_digest};
 use super::intake::intake;
+use super::intake_parallel::intake_parallel;
 use super::lock::{Access, MailboxLock};
 use super::map::{Facts, Map, MapBuilder};
 use super::place::{Found, ImapBase, Place};
@@ -54,12 +55,15 @@ impl MboxAccount {
     /// Brings the log up to date with the file of a mailbox. Costs one question to the file system when nothing has changed, and
     /// then waits for nobody. [`ErrorKind::InUse`]: another program has locked the file.
     pub(crate) fn refresh(&self, file_box: &FileBox, patience: Patience) -> Result<()> {
+        if self.state().mailbox(file_box.id).is_none() {
+            return if self.is_unchanged(file_box)? { Ok(()) } else { self.look_into_kept(file_box) };
+        }
         self.watch(file_box);
         if self.is_unchanged(file_box)? {
             return Ok(());
         }
         let turn = match patience {
-            Patience::Wait => Some(super::account::lock(&file_box.turn)),
+            Patience::Wait => Some(self.wait_for_turn(file_box)),
             // Whoever has the turn will see what we would have seen.
             Patience::None => file_box.turn.try_lock().ok(),
         };
@@ -81,12 +85,17 @@ impl MboxAccount {
     pub(super) fn sync(&self, file_box: &FileBox, turn: &mut Turn, patience: Patience) -> Result<()> {
         let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
         self.open_box(file_box, turn)?;
-        if self.is_unchanged(file_box)? {
+        if !turn.is_whole_wanted && self.is_unchanged(file_box)? {
             return Ok(());
         }
         let lock = match patience {
-            Patience::Wait => self.locker.lock(&path, Access::Read),
             Patience::None => self.locker.try_lock(&path, Access::Read),
+            Patience::Wait => match self.locker.try_lock(&path, Access::Read) {
+                Err(error) if error.kind() == ErrorKind::InUse => {
+                    self.options.aside.run(|| self.locker.lock(&path, Access::Read))
+                }
+                result => result,
+            },
         };
         match lock {
             Ok(lock) => self.sync_locked(file_box, turn, &lock),
@@ -97,7 +106,16 @@ impl MboxAccount {
 
     /// Finishes what was interrupted in the file, and takes up its map.
     pub(super) fn open_box(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
-        let Some(path) = self.path_of(file_box.id).filter(|_| !turn.is_open) else { return Ok(()) };
+        turn.is_open &= !file_box.is_failed.load(Ordering::Acquire);
+        if turn.is_open {
+            return Ok(());
+        }
+        // What was interrupted may be long to finish, and a large map takes some milliseconds.
+        self.options.aside.run(|| self.open_box_anew(file_box, turn))
+    }
+
+    fn open_box_anew(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
+        let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
         let is_trusted = self.recover(file_box, &path)?;
         let mut map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
         let state = self.state();
@@ -105,11 +123,9 @@ impl MboxAccount {
             let pending = MboxAccount::pending_of(&state, file_box.id).map(|one| &**one);
             if orphans(mailbox, pending, map).is_empty() { map.set_known() } else { map.distrust() }
         }
-        let now = self.env.clock.now();
-        let is_fresh = map.as_ref().is_some_and(|map| map.facts().identity.is_fresh(now));
-        file_box.is_fresh.store(is_fresh, Ordering::Relaxed);
         file_box.set_map(map.map(Arc::new));
         (turn.is_open, turn.is_unsettled) = (true, !is_trusted);
+        file_box.is_failed.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -138,22 +154,30 @@ impl MboxAccount {
         let file = lock.file();
         if turn.is_unsettled {
             // What an interrupted write left there is remembered as it is read now: a power cut must not take it back.
-            file.sync_data()?;
+            file.sync_data().or_else(|error| self.sync_failed(file_box, error))?;
         }
         for _ in 0..RESTLESS_MAX {
             let identity = Identity::of_file(&**file)?;
             let old = file_box.map();
-            if old.as_ref().is_some_and(|map| is_as_before(map, &identity, file_box)) {
+            let is_as_before = old.as_ref().is_some_and(|map| is_as_before(map, &identity, file_box));
+            if is_as_before && !turn.is_whole_wanted {
                 return Ok(());
             }
             let is_doubted = file_box.is_doubted.load(Ordering::Relaxed);
+            let is_whole = is_doubted || turn.is_whole_wanted || identity.len <= self.options.whole_bytes_max;
             let grown = match &old {
-                Some(map) if !is_doubted && has_grown(map, &identity, &**file)? => Some(map.facts().settled as usize),
+                Some(map) if !is_whole && has_grown(map, &identity, &**file)? => Some(map.facts().settled as usize),
                 _ => None,
             };
             let mut reading = Reading::new(self, file_box, turn, old.as_deref(), grown)?;
             let start = grown.and_then(|settled| old.as_ref()?.place(settled)).map_or(0, |place| place.start);
-            let ended = intake(&**file, Scanner::new(start), &mut |found| reading.take(found))?;
+            let ended = self.go_over(identity.len.saturating_sub(start), || {
+                let take = &mut |found| reading.take(found);
+                match grown {
+                    None => intake_parallel(&**file, self.options.jobs, take),
+                    Some(_) => intake(&**file, Scanner::new(start), take),
+                }
+            })?;
             if ended.step == Step::NotMbox {
                 return Err(not_an_mbox());
             }
@@ -165,9 +189,11 @@ impl MboxAccount {
             reading.end_of_file()?;
             let settled = grown.unwrap_or(0) + ended.settled.map_or(0, |settled| settled.messages);
             let tail = tail_digest(&**file, identity.len)?;
-            file_box.is_fresh.store(identity.is_fresh(self.env.clock.now()), Ordering::Relaxed);
             let is_noted = reading.has_deltas;
             reading.finish(identity, tail, settled)?;
+            if grown.is_none() {
+                turn.is_whole_wanted = false;
+            }
             if is_doubted {
                 file_box.is_doubted.store(false, Ordering::Relaxed);
             }
@@ -194,6 +220,14 @@ impl MboxAccount {
         }
         disk.open(&path, OpenMode::ReadWrite)?.sync_data()?;
         Ok(disk.sync_dir(parent_of(&path))?)
+    }
+
+    /// A sync of the file of a mailbox has failed. The next one says that it worked, but nobody knows what the disk has.
+    pub(super) fn sync_failed(&self, file_box: &FileBox, error: std::io::Error) -> Result<()> {
+        Unsettled::of(&self.env.disk, &self.files_dir(), file_box.id).doubt()?;
+        file_box.is_failed.store(true, Ordering::Release);
+        file_box.wanted.store(true, Ordering::Release);
+        Err(error.into())
     }
 
     /// The digest of a message as its file would have it.
@@ -223,11 +257,12 @@ impl MboxAccount {
 
 /// Whether a file has changed since its map was made.
 fn is_as_before(map: &Map, found: &Identity, file_box: &FileBox) -> bool {
-    let is_in_doubt = found.len <= FRESH_BYTES_MAX && file_box.is_fresh.load(Ordering::Relaxed);
+    // A larger one is looked at when the mailbox is idle.
+    let is_in_doubt = found.len <= FRESH_BYTES_MAX && map.facts().is_fresh;
     map.facts().identity == *found && !is_in_doubt && !file_box.is_doubted.load(Ordering::Relaxed)
 }
 
-/// Whether something was only added to the file.
+/// Whether something was added to the file. What was changed before that, and not at its old end, does not show: see [`Facts::is_grown`].
 fn has_grown(map: &Map, found: &Identity, file: &dyn File) -> Result<bool> {
     let before = &map.facts().identity;
     let may_have = (before.device, before.inode) == (found.device, found.inode) && found.len > before.len;
@@ -458,7 +493,9 @@ impl<'a> Reading<'a> {
     /// Makes the map that of the file as it was read.
     fn finish(mut self, identity: Identity, tail_digest: u64, settled: usize) -> Result<()> {
         self.wait()?;
-        let facts = Facts { identity, tail_digest, settled: settled as u32, written: self.written };
+        let is_fresh = identity.is_fresh(self.account.env.clock.now());
+        let is_grown = matches!(self.target, Target::Grown(_));
+        let facts = Facts { identity, tail_digest, settled: settled as u32, written: self.written, is_fresh, is_grown };
         let map = match self.target {
             Target::New(builder) => builder.finish(&facts)?,
             Target::Grown(mut map) => {
@@ -552,7 +589,7 @@ fn taken(mailbox: &Mailbox, mut counts: HashMap<EmailId, u32>) -> UidSet {
 }
 
 /// Where a message is, and what its fields say. Its email id is not known yet.
-fn place_of(found: &Found) -> Place {
+pub(super) fn place_of(found: &Found) -> Place {
     let message = &found.message;
     Place {
         email_id: None,
@@ -603,10 +640,10 @@ pub(super) fn unplaced(mailbox: &Mailbox, pending: Option<&Mailbox>, map: Option
 /// The places that have no entry: the map is older than the log, or the file became older than the log with a power cut.
 fn orphans(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> HashSet<usize> {
     // Most entries are in the order of the file.
-    let mut rows = mailbox.all_rows().map(|(_, row)| row.email_id).peekable();
+    let mut rows = mailbox.email_ids().peekable();
     let mut odd: Vec<(usize, EmailId)> = Vec::new();
-    for (n, place) in map.places().enumerate() {
-        if let Some(id) = place.email_id
+    for (n, id) in map.email_ids().enumerate() {
+        if let Some(id) = id
             && rows.next_if_eq(&id).is_none()
         {
             odd.push((n, id));
@@ -616,7 +653,7 @@ fn orphans(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> HashSet<u
         return HashSet::new();
     }
     let mut left: HashMap<EmailId, u32> = HashMap::new();
-    let pending = pending.into_iter().flat_map(|pending| pending.all_rows().map(|(_, row)| row.email_id));
+    let pending = pending.into_iter().flat_map(|pending| pending.email_ids());
     for id in rows.chain(pending) {
         *left.entry(id).or_default() += 1;
     }

@@ -8,7 +8,8 @@ use platform::{Disk, File};
 
 use super::fields::{Header, Style};
 use super::files::Files;
-use super::record::{Intent, Stage};
+use super::record::{BEFORE_BYTES, Intent, Stage};
+use super::recover::take_out;
 use super::render::{HEADER_BYTES_MAX, Quoter, head, head_octets};
 use super::{Outgoing, Settings, Target};
 use crate::format::mbox::place::{ImapBase, Place};
@@ -23,6 +24,7 @@ const BLANKS_MAX: u64 = 64;
 
 /// Adds messages to a file.
 pub(super) struct Appender<'p> {
+    target: &'p Target<'p>,
     disk: Arc<dyn Disk>,
     file: Arc<dyn File>,
     files: &'p Files,
@@ -41,7 +43,7 @@ pub(super) struct Appender<'p> {
 impl<'p> Appender<'p> {
     /// To a file of `at` octets whose last message is `last`. That may have to be ended first, which changes its place.
     pub(super) fn begin(
-        target: &Target<'_>,
+        target: &'p Target<'p>,
         files: &'p Files,
         settings: &'p Settings,
         base: &'p ImapBase,
@@ -58,8 +60,11 @@ impl<'p> Appender<'p> {
             }
             None => Vec::new(),
         };
+        if target.is_doubtful {
+            write_end_again(&*file, at)?;
+        }
         let disk = Arc::clone(&target.env.disk);
-        Ok(Appender { disk, file, files, settings, base, is_crlf, has_messages, at, batch, bytes: 0, count: 0 })
+        Ok(Appender { target, disk, file, files, settings, base, is_crlf, has_messages, at, batch, bytes: 0, count: 0 })
     }
 
     /// Adds one, now or with those that follow.
@@ -211,18 +216,22 @@ impl<'p> Appender<'p> {
         let (disk, path) = (&*self.disk, &self.files.append);
         let intent = Intent::new(&*self.file, self.at, to)?;
         intent.save(disk, path, Stage::Grow)?;
+        let mut stage = Stage::Grow;
         let mut fill = || {
             rewrite::make_room(&*self.file, self.at, to)?;
+            stage = Stage::Write;
             intent.save(disk, path, Stage::Write)?;
             write()?;
             Ok(self.file.sync_data()?)
         };
         let result: Result<()> = fill();
         if let Err(error) = result {
-            if error.kind() == ErrorKind::DiskFull {
-                // As if it had never been begun. After any other failure nothing more is written: see `recover`.
-                self.file.set_len(self.at)?;
-                self.file.sync_data()?;
+            // As if it had never been begun, at once if that works: other programs take what is there for mail. Otherwise `recover` does it.
+            let undone = match stage {
+                Stage::Grow => self.file.set_len(self.at).and_then(|()| self.file.sync_data()).map_err(Error::from),
+                Stage::Write => take_out(self.target, self.files, self.settings, self.at..to),
+            };
+            if undone.is_ok() {
                 Intent::clear(disk, path)?;
             }
             return Err(error.context("a message cannot be added to the mailbox file"));
@@ -240,6 +249,15 @@ impl<'p> Appender<'p> {
         }
         Ok(self.at)
     }
+}
+
+/// What the intent will know the file by, written as it is: after a failed sync memory may have what the disk does not, and no later sync
+/// writes it. It becomes durable with what the file grows by.
+fn write_end_again(file: &dyn File, at: u64) -> Result<()> {
+    let start = at.saturating_sub(BEFORE_BYTES);
+    let mut bytes = vec![0; (at - start) as usize];
+    file.read_exact_at(&mut bytes, start)?;
+    Ok(file.write_at(&bytes, start)?)
 }
 
 /// A Content-Length that leads beyond the end of the file would take what is added for a part of the message, if it happened to lead to the

@@ -12,7 +12,7 @@
 use model::Keyword;
 
 use super::block::{self, Line, Room};
-use crate::format::mbox::meta::{MetaField, MetaName, meta_fields};
+use crate::format::mbox::meta::{MetaField, MetaName, all_fields};
 use crate::format::mbox::place::{FileFlags, ImapBase};
 use crate::format::mbox::values::{STATUS, X_STATUS};
 
@@ -105,7 +105,7 @@ impl<'h> Header<'h> {
             b"\r" | [.., b'\n', b'\r'] => 1,
             _ => 0,
         };
-        Header { bytes, fields: meta_fields(bytes).collect(), end: bytes.len() - blank }
+        Header { bytes, fields: all_fields(bytes), end: bytes.len() - blank }
     }
 
     /// All of it.

@@ -110,7 +110,7 @@ fn many_keywords_are_folded() {
     let base = ImapBase { keywords: many.keywords.clone(), ..BASE };
     let block = new_block(&many, &style(Some(&base)));
     assert!(block.split(|byte| *byte == b'\n').all(|line| line.len() < 998));
-    let fields: Vec<MetaField> = meta_fields(&block).collect();
+    let fields = all_fields(&block);
     let meta = crate::format::mbox::values::meta(&block, &fields, true);
     assert_eq!((meta.keywords.len(), meta.base.unwrap().keywords.len()), (120, 120));
 }

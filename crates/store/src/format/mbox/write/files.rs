@@ -6,6 +6,11 @@ use std::sync::Arc;
 use model::{MailboxId, Result};
 use platform::{Disk, OpenMode};
 
+use crate::format::mbox::rewrite;
+
+/// What is in a marker once a sync has failed.
+const DOUBT: &[u8] = b"failed\n";
+
 /// Their paths: `<mailbox id>.<kind>`.
 #[derive(Clone, Debug)]
 pub(super) struct Files {
@@ -23,6 +28,15 @@ impl Files {
     pub(super) fn new(dir: &Path, mailbox: MailboxId) -> Files {
         let path = |kind: &str| dir.join(format!("{mailbox}.{kind}"));
         Files { rewrite: path("rewrite"), append: path("append"), writing: path("writing"), filler: path("filler") }
+    }
+}
+
+/// Removes what is there beside the log for the file of a mailbox, when both are gone. What cannot be removed is known to nobody.
+pub fn forget(disk: &dyn Disk, dir: &Path, mailbox: MailboxId) {
+    let files = Files::new(dir, mailbox);
+    let _gone = rewrite::forget(disk, &files.rewrite);
+    for path in [files.append, files.writing, files.filler] {
+        let _gone = disk.remove(&path);
     }
 }
 
@@ -49,6 +63,30 @@ impl Unsettled {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A sync of the file has failed: memory may have of it what the disk does not. Marks it, too.
+    pub fn doubt(&self) -> Result<()> {
+        let marker = self.disk.open(&self.marker, OpenMode::Create)?;
+        marker.write_at(DOUBT, 0)?;
+        marker.sync_data()?;
+        Ok(self.disk.sync_dir(&self.dir)?)
+    }
+
+    /// Whether [`Unsettled::doubt`] was called, and [`Unsettled::trust`] was not since.
+    pub fn is_doubted(&self) -> Result<bool> {
+        match self.disk.metadata(&self.marker) {
+            Ok(found) => Ok(found.len > 0),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The disk has what memory has.
+    pub(super) fn trust(&self) -> Result<()> {
+        let marker = self.disk.open(&self.marker, OpenMode::ReadWrite)?;
+        marker.set_len(0)?;
+        Ok(marker.sync_data()?)
     }
 
     /// Makes the marker, durably.

@@ -28,6 +28,7 @@ mod recover;
 mod render;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::path::Path;
 
@@ -35,7 +36,7 @@ use model::{DateTime, EmailId, MailboxId, Result};
 use platform::Env;
 
 pub use self::fields::{Wanted, keywords_hash};
-pub use self::files::Unsettled;
+pub use self::files::{Unsettled, forget};
 pub use self::recover::{Recovered, recover, recover_locked};
 use super::lock::MailboxLock;
 use super::place::{ImapBase, Place};
@@ -79,6 +80,9 @@ pub struct Target<'t> {
     pub dir: &'t Path,
     /// Whose.
     pub mailbox: MailboxId,
+    /// What is read from the file may not be what is on the disk: a sync of it has failed, or may have failed, since it was written. It has
+    /// been read all the same, and what goes by it has to be written again first.
+    pub is_doubtful: bool,
 }
 
 /// What becomes of a message of the file.

@@ -12,6 +12,7 @@ use super::append::Appender;
 use super::fields::{Change, Content, Header, Style};
 use super::files::{Files, Unsettled};
 use super::head::{NewHead, Situation, is_dated, new_head};
+use super::window::Window;
 use super::{Fate, Outgoing, Settings, Target, Written, record};
 use crate::format::mbox::from_line::PREFIX;
 use crate::format::mbox::place::{ImapBase, Place};
@@ -35,6 +36,8 @@ pub(super) struct Pass<'p> {
     base: &'p ImapBase,
     placed: &'p mut dyn FnMut(Place) -> Result<()>,
     file: Arc<dyn File>,
+    /// Heads, and values that are written over others in them.
+    window: Window,
     files: Files,
     file_bytes: u64,
     unsettled: Unsettled,
@@ -90,6 +93,7 @@ impl<'p> Pass<'p> {
             settings,
             base,
             placed,
+            window: Window::new(Arc::clone(&file), file_bytes),
             file,
             files,
             file_bytes,
@@ -164,10 +168,8 @@ impl<'p> Pass<'p> {
 
     /// Decides and plans what becomes of a message's head, and says where the message comes to stand.
     fn write_head(&mut self, place: Place, content: Content<'_>) -> Result<Place> {
-        let len = usize::try_from(place.body - place.start).map_err(|_| self.wrong_places())?;
         let mut head = std::mem::take(&mut self.head);
-        head.resize(len, 0);
-        self.file.read_exact_at(&mut head, place.start)?;
+        self.window.read(place.start..place.body, &mut head)?;
         let from_line = (place.header - place.start) as usize;
         let (from_line, bytes) = head.split_at_checked(from_line).unwrap_or((&head, &[]));
         if !from_line.starts_with(PREFIX) {
@@ -266,7 +268,7 @@ impl<'p> Pass<'p> {
 
     fn patch_values(&mut self, header: u64, values: &[(usize, Vec<u8>)]) -> Result<()> {
         values.iter().try_for_each(|(at, value)| {
-            self.file.write_at(value, header + *at as u64)?;
+            self.window.write(header + *at as u64, value)?;
             self.is_dirty = true;
             self.in_place_bytes += value.len() as u64;
             Ok(())
@@ -366,6 +368,10 @@ impl<'p> Pass<'p> {
             // What cannot be removed is found by `recover`.
             let _removed = rewrite.abandon();
         }
+        if error.kind() == ErrorKind::Io && self.is_marked {
+            // If that fails as well, then because the power is gone, and memory with it; or everything fails, and nothing can be promised.
+            let _noted = self.unsettled.doubt();
+        }
         error
     }
 
@@ -406,6 +412,7 @@ impl<'p> Pass<'p> {
 
     /// What the first message says of the file, when nothing else was written there.
     fn update_base(&mut self) -> Result<()> {
+        self.window.flush()?;
         let Some(first) = self.first_header else { return Ok(()) };
         let mut bytes = vec![0; (self.file_bytes.saturating_sub(first)).min(FIRST_HEADER_BYTES_MAX) as usize];
         self.file.read_exact_at(&mut bytes, first)?;
@@ -419,6 +426,7 @@ impl<'p> Pass<'p> {
                 self.mark()?;
             }
             self.patch_values(first, &[(at, value)])?;
+            self.window.flush()?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ const INTENT_MAGIC: [u8; 8] = *b"MYAPPN\x01\n";
 const FILLER_MAGIC: [u8; 8] = *b"MYFILL\x01\n";
 const INTENT_BYTES: usize = 52;
 /// How much before the end of the file says that it is the one of the intent, octets.
-const BEFORE_BYTES: u64 = 4096;
+pub(super) const BEFORE_BYTES: u64 = 4096;
 
 /// Numbers behind a magic, and their checksum.
 fn encode(magic: [u8; 8], numbers: &[u64]) -> Vec<u8> {
@@ -78,11 +78,15 @@ impl Intent {
         Ok(Intent { device, inode, from, to, before: before(file, from)? })
     }
 
-    /// Whether it speaks of this file, and the file is as it was up to where it was to grow.
-    pub(super) fn fits(&self, file: &dyn File) -> Result<bool> {
+    /// Whether it speaks of this file, and the file reaches to where it was to grow.
+    pub(super) fn is_of(&self, file: &dyn File) -> Result<bool> {
         let Metadata { device, inode, len, .. } = file.metadata()?;
-        let is_it = (device, inode) == (self.device, self.inode);
-        Ok(is_it && len >= self.from && before(file, self.from)? == self.before)
+        Ok((device, inode) == (self.device, self.inode) && len >= self.from)
+    }
+
+    /// Whether such a file is as it was up to where it was to grow.
+    pub(super) fn fits(&self, file: &dyn File) -> Result<bool> {
+        Ok(before(file, self.from)? == self.before)
     }
 
     /// Makes it durable: the file is going to grow, or it is going to be written to.

@@ -1,10 +1,11 @@
 //! After a crash: rewrites are finished or undone, torn messages cut off again.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use model::{ErrorKind, MailboxId, Result};
-use platform::{Disk, Env};
+use platform::{Disk, Env, File};
 
 use super::files::{Files, Unsettled};
 use super::record::{Intent, Stage};
@@ -37,8 +38,11 @@ pub fn recover(
     let files = Files::new(dir, mailbox);
     if is_needed(&*env.disk, &files)? {
         match locker.lock(path, Access::Write) {
-            Ok(lock) => return recover_locked(Target { env, path, lock: &lock, dir, mailbox }, settings),
-            Err(error) if error.kind() == ErrorKind::NotFound => give_up(env, &files, settings, path)?,
+            Ok(lock) => {
+                let target = Target { env, path, lock: &lock, dir, mailbox, is_doubtful: true };
+                return recover_locked(target, settings);
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => give_up(env, settings, path, dir, mailbox)?,
             Err(error) => return Err(error),
         }
     }
@@ -47,7 +51,7 @@ pub fn recover(
 
 /// [`recover`] for who holds the lock.
 pub fn recover_locked(target: Target<'_>, settings: &Settings) -> Result<Recovered> {
-    let Target { env, path, lock, dir, mailbox } = target;
+    let Target { env, path, lock, dir, mailbox, .. } = target;
     let (disk, files) = (&env.disk, Files::new(dir, mailbox));
     if !is_needed(&**disk, &files)? {
         return finished(disk, dir, mailbox, false);
@@ -57,6 +61,11 @@ pub fn recover_locked(target: Target<'_>, settings: &Settings) -> Result<Recover
         Intent::clear(&**disk, &files.append)?;
     }
     let rewritten = rewrite::recover(disk, path, Some(lock.file()), &files.rewrite, settings.rewrite)?;
+    let unsettled = Unsettled::of(disk, dir, mailbox);
+    if unsettled.is_doubted()? {
+        write_again(&**lock.file(), settings.rewrite.copy_bytes)?;
+        unsettled.trust()?;
+    }
     let is_cut = match Intent::load(&**disk, &files.append)? {
         Some((intent, stage)) => cut(&target, &files, settings, &intent, stage, lock)?,
         None => false,
@@ -71,7 +80,23 @@ fn is_needed(disk: &dyn Disk, files: &Files) -> Result<bool> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
         Err(error) => return Err(error.into()),
     };
-    Ok(has_intent || rewrite::is_pending(disk, &files.rewrite)?)
+    let is_doubted = disk.metadata(&files.writing).is_ok_and(|found| found.len > 0);
+    Ok(has_intent || is_doubted || rewrite::is_pending(disk, &files.rewrite)?)
+}
+
+/// Makes durable what is read from a file. After a sync has failed the system takes for written what is not, and a power cut
+/// would bring back what was there before: fields that would look as if another program had changed them.
+fn write_again(file: &dyn File, piece_bytes: usize) -> Result<()> {
+    let (len, mut at) = (file.len()?, 0);
+    let mut piece = vec![0; piece_bytes.max(1)];
+    while at < len {
+        let count = usize::try_from(len - at).unwrap_or(usize::MAX).min(piece.len());
+        let piece = piece.get_mut(..count).unwrap_or_default();
+        file.read_exact_at(piece, at)?;
+        file.write_at(piece, at)?;
+        at += count as u64;
+    }
+    Ok(file.sync_data()?)
 }
 
 fn finished(disk: &Arc<dyn Disk>, dir: &Path, mailbox: MailboxId, is_changed: bool) -> Result<Recovered> {
@@ -79,8 +104,13 @@ fn finished(disk: &Arc<dyn Disk>, dir: &Path, mailbox: MailboxId, is_changed: bo
 }
 
 /// The file is gone, and everything that was to be done with it.
-fn give_up(env: &Env, files: &Files, settings: &Settings, path: &Path) -> Result<()> {
+fn give_up(env: &Env, settings: &Settings, path: &Path, dir: &Path, mailbox: MailboxId) -> Result<()> {
+    let files = Files::new(dir, mailbox);
     rewrite::recover(&env.disk, path, None, &files.rewrite, settings.rewrite)?;
+    let unsettled = Unsettled::of(&env.disk, dir, mailbox);
+    if unsettled.is_doubted()? {
+        unsettled.trust()?;
+    }
     Intent::clear(&*env.disk, &files.append)
 }
 
@@ -94,28 +124,39 @@ fn cut(
     lock: &MailboxLock,
 ) -> Result<bool> {
     let file = lock.file();
-    if !intent.fits(&**file)? {
-        // Others changed the file since: whatever is there now is a message to everybody.
+    if !intent.is_of(&**file)? {
         return Ok(false);
     }
     let len = file.len()?;
     let to = match stage {
+        // What stands before them may have been lost with the power: zeros that begin right here are no mail all the same.
         Stage::Grow => rewrite::zeros_end(&**file, intent.from..intent.to.min(len))?,
-        Stage::Write => intent.to,
+        Stage::Write if intent.fits(&**file)? => intent.to,
+        // Others changed the file since: whatever is there now is a message to everybody.
+        Stage::Write => return Ok(false),
     };
     if to > len || to == intent.from {
         return Ok(false);
     }
-    if to == len {
+    if to == len && stage == Stage::Grow {
+        // Done twice it does no harm: what others add meanwhile does not begin with zeros.
         file.set_len(intent.from)?;
         file.sync_data()?;
         return Ok(true);
     }
+    take_out(target, files, settings, intent.from..to)?;
+    Ok(true)
+}
+
+/// Takes a range out of the file that is there by an intent, and ends that. Others may add to the file before it is known that the
+/// range is gone: the intent would take what they add for ours, so a rewrite has to do it even where nothing has to move.
+pub(super) fn take_out(target: &Target<'_>, files: &Files, settings: &Settings, range: Range<u64>) -> Result<()> {
     let disk = &target.env.disk;
-    let mut rest = Rewrite::begin(disk, target.path, Arc::clone(file), &files.rewrite, settings.rewrite)?;
-    rest.keep(intent.from)?;
-    rest.skip(to - intent.from);
+    let file = Arc::clone(target.lock.file());
+    let mut rest = Rewrite::begin(disk, target.path, file, &files.rewrite, settings.rewrite)?;
+    rest.keep(range.start)?;
+    rest.skip(range.end - range.start);
     // From here on the intent would speak of what others added.
     rest.run_in_place_of(&mut || Intent::clear(&**disk, &files.append))?;
-    Ok(true)
+    Ok(())
 }

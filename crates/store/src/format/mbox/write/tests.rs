@@ -100,8 +100,14 @@ impl World {
 
     fn write_back(&self, places: &[Place], work: &Work) -> Result<(Written, Vec<Place>)> {
         let lock = self.locker().lock(Path::new(FILE), Access::Write)?;
-        let target =
-            Target { env: &self.env, path: Path::new(FILE), lock: &lock, dir: Path::new(DIR), mailbox: MAILBOX };
+        let target = Target {
+            env: &self.env,
+            path: Path::new(FILE),
+            lock: &lock,
+            dir: Path::new(DIR),
+            mailbox: MAILBOX,
+            is_doubtful: false,
+        };
         let fates = &work.fates;
         let removed_bytes = places.iter().zip(fates).filter(|(_, fate)| **fate == Fate::Remove);
         let removed_bytes = removed_bytes.map(|(place, _)| place.next - place.start).sum();

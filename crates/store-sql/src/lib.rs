@@ -1,0 +1,1 @@
+//! Accounts whose mail lives in a database that speaks the MySQL protocol.
