@@ -13,9 +13,6 @@ use platform::{Disk, File, OpenMode};
 
 use super::{PIECE_BYTES, SnapshotFile};
 
-/// Takes a message: its id, what the log knew of it, and its octets.
-type Take<'t> = dyn FnMut(EmailId, &ForeignMessage, &[u8]) -> Result<()> + 't;
-
 /// The last bytes of a pack.
 const MAGIC: &[u8; 8] = b"MYOCTS\x01\n";
 /// Octets of messages in a pack, about: what an interrupted backup has done is kept pack by pack.

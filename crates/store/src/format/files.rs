@@ -245,6 +245,8 @@ pub(crate) fn open(
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
         AccountFormat::Maildir { .. } => {
+            // Where it was lost, the log knows better.
+            env.disk.create_dir_all_durable(&log.dir().join(super::maildir::account::DIR))?;
             let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }

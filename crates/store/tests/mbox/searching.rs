@@ -23,7 +23,7 @@ fn compare(account: &Account, needles: &[&str]) -> u64 {
         let indexed = Search::new(view.clone(), account.reader(), query.clone(), 0).finish().unwrap();
         let scanned = Search::scanning(view.clone(), account.reader(), query, 0).finish().unwrap();
         assert_eq!(indexed, scanned, "{needle}");
-        sum += indexed.0.len() as u64;
+        sum += indexed.0.len();
     }
     sum
 }

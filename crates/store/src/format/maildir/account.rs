@@ -140,7 +140,8 @@ impl MaildirAccount {
             served,
             made,
         };
-        account.reconcile(Since::Opening)?;
+        // What cannot be renamed or removed just now keeps nobody from the others; it is tried again.
+        let _later = account.reconcile(Since::Opening);
         account.discover();
         Ok(Some(Arc::new(account)))
     }

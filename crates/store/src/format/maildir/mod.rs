@@ -11,6 +11,7 @@
 //! - `listing`: looking at a Maildir; `map`: what was there at the last look.
 //! - `sync`: from the files into the log; `project`: from the log into the files, with `compose` (new files) and `keyword_file`.
 //! - `background`: what nobody waits for.
+//! - `discard`: removing the files of an account that has left them.
 //! - `serve`: messages of the files for readers of the log.
 
 #![allow(dead_code, reason = "what reads Maildirs in place and what converts them use different parts")]

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use index::{Foreign, ForeignMessage};
-use model::{EmailId, Error, ErrorKind, Result};
+use model::{EmailId, Error, ErrorKind, MailboxId, Result};
 use platform::{File, OpenMode};
 
 use super::account::{DirBox, MaildirAccount, lock};
@@ -169,6 +169,36 @@ impl Foreign for MaildirAccount {
 }
 
 impl MaildirAccount {
+    /// See [`crate::format::files::Files::read_back`].
+    pub(super) fn read_back(
+        &self,
+        mailbox: MailboxId,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let (Ok(dir_box), Some(maildir)) = (self.dir_box(mailbox), self.path_of(mailbox)) else { return Ok(false) };
+        let Some(file) = files_of(&dir_box, id).into_iter().next() else { return Ok(false) };
+        let Some(opened) = self.open_file(&maildir, &file)? else { return Ok(false) };
+        opened.file.sync_data()?;
+        self.make_names_durable(&maildir)?;
+        octets.clear();
+        let len = opened.file.len()?;
+        crate::format::served::read(&*opened.file, 0..len, opened.form, &mut |piece| {
+            octets.extend_from_slice(piece);
+            Ok(())
+        })?;
+        let header_len = mime::header_len(octets);
+        header.clear();
+        header.extend_from_slice(octets.get(..header_len).unwrap_or_default());
+        let mut digest = DigestOfServed::new();
+        digest.push(octets);
+        Ok(octets.len() == known.octets as usize
+            && header_len == known.header_octets as usize
+            && digest.finish() == known.digest)
+    }
+
     /// A small message, whole and verified.
     fn small(&self, id: EmailId, message: &ForeignMessage) -> Result<Arc<Vec<u8>>> {
         if let Some(bytes) = self.served.find_small(id) {

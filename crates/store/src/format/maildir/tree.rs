@@ -81,17 +81,12 @@ impl MaildirAccount {
                 }
             }
         }
-        if names == before {
-            return Ok(());
-        }
-        *lock(&self.names) = names.clone();
-        self.save_names(&names)
+        *lock(&self.names) = names;
+        self.save_names()
     }
 
-    fn save_names(&self, names: &Names) -> Result<()> {
-        let dir = self.dir.join(DIR);
-        self.env.disk.create_dir_all_durable(&dir)?;
-        names.save(&*self.env.disk, &dir, NAMES_HEADER)
+    fn save_names(&self) -> Result<()> {
+        lock(&self.names).save(&*self.env.disk, &self.dir.join(DIR), NAMES_HEADER)
     }
 
     /// Mailboxes that are gone may have the last files of messages that others were given.
@@ -326,8 +321,7 @@ impl MaildirAccount {
             return Ok(());
         }
         let id = self.log.commit(|transaction| transaction.create_mailbox(name, &[]))?;
-        let mut names = lock(&self.names);
-        names.set(id, path);
-        self.save_names(&names)
+        lock(&self.names).set(id, path);
+        self.save_names()
     }
 }
