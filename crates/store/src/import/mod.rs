@@ -22,7 +22,7 @@ mod pipeline;
 mod remote;
 mod source;
 mod status;
-mod subscriptions;
+pub(crate) mod subscriptions;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

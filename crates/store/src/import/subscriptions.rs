@@ -10,7 +10,7 @@
 use crate::format::maildir::courier;
 
 /// Reads Dovecot's file; `separator` is that of names in version 1.
-pub(super) fn dovecot(bytes: &[u8], separator: char) -> Vec<Vec<String>> {
+pub(crate) fn dovecot(bytes: &[u8], separator: char) -> Vec<Vec<String>> {
     let (rest, is_second) = match bytes.strip_prefix(b"V\t2\n") {
         Some(rest) => (rest, true),
         None => (bytes, false),
@@ -45,7 +45,7 @@ fn unescape_tabs(text: &str) -> String {
 }
 
 /// Reads Courier's file; how many lines name nothing of the account comes second.
-pub(super) fn courier(bytes: &[u8]) -> (Vec<Vec<String>>, usize) {
+pub(crate) fn courier(bytes: &[u8]) -> (Vec<Vec<String>>, usize) {
     let (names, others) = courier::subscribed(bytes);
     let inbox = |levels: Vec<String>| if levels.is_empty() { vec!["INBOX".to_owned()] } else { levels };
     (names.into_iter().map(inbox).collect(), others)

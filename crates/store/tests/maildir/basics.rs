@@ -94,6 +94,29 @@ fn mailboxes_of_others() {
     assert_eq!(world.files(".a.b").len(), 1);
 }
 
+/// As Dovecot or Courier leave an account: a client that knew the old server sees the same UIDs.
+#[test]
+fn uids_of_another_server() {
+    let world = World::new(8);
+    for (file, n) in [("cur/1.a,S=19:2,S", 1), ("cur/2.b:2,", 2), ("new/3.c", 3)] {
+        world.deliver(file, &message(n));
+    }
+    world.put("dovecot-uidlist", "3 V1275660208 N25 G3085f01b\n7 :2.b:2,\n9 :1.a,S=19\n");
+    world.put("subscriptions", "V\t2\n\na\tb\nINBOX\n");
+    world.make(".x");
+    world.deliver(".x/cur/1.d:2,", &message(4));
+    world.put(".x/courierimapuiddb", "1 1275660300 26\n25 1.d\n");
+    let (_store, account) = world.open();
+    let inbox = account.mailbox(&name("INBOX")).unwrap();
+    assert_eq!(listed(&account, inbox), ["7:2", "9:1 \\Seen", "25:3"]);
+    assert_eq!(account.status(inbox).unwrap().uid_validity.get(), 1_275_660_208);
+    let other = account.mailbox(&name("x")).unwrap();
+    assert_eq!(listed(&account, other), ["25:4"]);
+    assert_eq!(account.status(other).unwrap().uid_validity.get(), 1_275_660_300);
+    let subscribed = account.mailboxes().into_iter().filter(|info| info.subscribed);
+    assert_eq!(subscribed.map(|info| info.name.to_string()).collect::<Vec<_>>(), ["INBOX", "a/b"]);
+}
+
 #[test]
 fn an_inbox_that_is_not_there_is_not_empty() {
     let world = World::new(5);

@@ -17,6 +17,7 @@ use super::account::{DIR, MaildirAccount, NAMES_HEADER, lock};
 use super::layout::{self, SUBDIRS};
 use super::listing::{self, Subdir};
 use super::map::{Map, Record};
+use super::sync::lists;
 use crate::format::MaildirLayout;
 use crate::format::mbox::identity::Identity;
 use crate::format::names::{Names, Since};
@@ -320,7 +321,25 @@ impl MaildirAccount {
         if self.state().mailbox_named(name).is_some() {
             return Ok(());
         }
-        let id = self.log.commit(|transaction| transaction.create_mailbox(name, &[]))?;
+        let disk = &*self.env.disk;
+        let uid_validity = lists::uid_validity(disk, &self.full_path(&path))?;
+        let subscribed = match name.is_inbox() {
+            true => lists::subscribed(disk, &self.root, self.layout)?,
+            false => Vec::new(),
+        };
+        let id = self.log.commit(|transaction| {
+            for name in &subscribed {
+                transaction.subscribe(name)?;
+            }
+            let is_used = |validity: u32| {
+                let mut deleted = transaction.state().deleted_mailboxes();
+                deleted.any(|one| one.mailbox.name() == name && one.mailbox.uidvalidity().get() >= validity)
+            };
+            match uid_validity.filter(|validity| !is_used(*validity)) {
+                Some(validity) => transaction.create_mailbox_with(name, &[], validity),
+                None => transaction.create_mailbox(name, &[]),
+            }
+        })?;
         lock(&self.names).set(id, path);
         self.save_names()
     }

@@ -9,10 +9,11 @@ use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
 use index::{ForeignMessage, NewEntry, Row, State, Ticket};
-use model::{DateTime, EmailId, Error, ErrorKind, Result};
+use model::{DateTime, EmailId, Error, ErrorKind, Result, Uid};
 use platform::Timestamp;
 
 use super::diff::{self, Diff};
+use super::lists::Lists;
 use super::{deltas, is_gone};
 use crate::format::maildir::account::{DirBox, MaildirAccount, Turn};
 use crate::format::maildir::listing::Listed;
@@ -193,6 +194,7 @@ impl MaildirAccount {
         dir_box: &DirBox,
         turn: &Turn,
         arrivals: &[Newcomer],
+        lists: &Lists,
     ) -> Result<(Vec<(u32, EmailId)>, Ticket)> {
         let (id, mut shown) = (dir_box.id, dir_box.shown());
         let (ids, ticket) = self.log.transact(|transaction| {
@@ -200,10 +202,24 @@ impl MaildirAccount {
             let is_shown = mailbox.highest_modseq() <= shown || mailbox.exists() == 0;
             let mut ids = Vec::with_capacity(arrivals.len());
             for arrival in arrivals {
-                let flags = deltas::flags(transaction, id, arrival.letters(), &turn.keywords)?;
+                let mut flags = deltas::flags(transaction, id, arrival.letters(), &turn.keywords)?;
+                for keyword in lists.keywords(arrival.file.base()) {
+                    match transaction.keyword(id, keyword) {
+                        Ok(bit) => flags = flags.with(bit),
+                        Err(error) if error.kind() == ErrorKind::Limit => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                let next = transaction.mailbox(id)?.uidnext().map_or(u32::MAX, Uid::get);
+                let uid = match lists.uid(arrival.file.base()) {
+                    Some(uid) if uid >= next => Some(uid),
+                    // Another server may have given any UID up to its last one.
+                    _ if next <= lists.last_uid => lists.last_uid.checked_add(1),
+                    _ => None,
+                };
                 let email_id = transaction.add_foreign(arrival.message)?;
                 let internal_date = arrival.internal_date();
-                let entry = NewEntry { uid: None, flags, internal_date, save_date: None };
+                let entry = NewEntry { uid: uid.and_then(Uid::new), flags, internal_date, save_date: None };
                 ids.push((transaction.add_entry(id, email_id, &entry)?.get(), email_id));
             }
             if is_shown {

@@ -12,6 +12,7 @@
 mod arrivals;
 mod deltas;
 mod diff;
+pub(super) mod lists;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -175,9 +176,16 @@ impl MaildirAccount {
         for (newcomer, known) in newcomers.into_iter().zip(known) {
             if known.is_some() { others.push(newcomer) } else { news.push(newcomer) }
         }
-        news.sort_by(Newcomer::in_order_of_arrival);
+        let lists = match news.is_empty() {
+            true => lists::Lists::default(),
+            false => self.read_lists(&state, dir_box, maildir)?,
+        };
+        news.sort_by(|a, b| {
+            let uid = |one: &Newcomer| lists.uid(one.file.base()).unwrap_or(u32::MAX);
+            uid(a).cmp(&uid(b)).then_with(|| a.in_order_of_arrival(b))
+        });
         for batch in news.chunks(ARRIVALS_MAX) {
-            let (ids, last) = self.tell_arrivals(dir_box, turn, batch)?;
+            let (ids, last) = self.tell_arrivals(dir_box, turn, batch, &lists)?;
             arrived.extend(ids);
             ticket = Some(last);
         }

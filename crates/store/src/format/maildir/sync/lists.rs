@@ -1,0 +1,108 @@
+//! What another server kept beside the messages: UIDs and UIDVALIDITY (`dovecot-uidlist`, `courierimapuiddb`), Courier's keywords, subscriptions.
+//! Taken over when a mailbox is adopted and when files are new to us, so that clients of that server need not download anything again.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use index::State;
+use model::{Error, Keyword, MailboxName, Result};
+use platform::Disk;
+
+use crate::format::MaildirLayout;
+use crate::format::maildir::account::{DirBox, MaildirAccount};
+use crate::format::maildir::courier;
+use crate::format::maildir::uidlist::UidList;
+use crate::import::subscriptions;
+
+/// Lists of UIDs; the first that is there counts.
+const UID_LISTS: [&str; 2] = ["dovecot-uidlist", "courierimapuiddb"];
+/// Courier's directory of keywords.
+const COURIER_KEYWORDS: &str = "courierimapkeywords";
+
+/// What the lists of a mailbox say of files that are new to us.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    uids: HashMap<Vec<u8>, u32>,
+    /// The highest UID that the other server may have given; 0: none.
+    pub(super) last_uid: u32,
+    keywords: courier::Keywords,
+}
+
+impl Lists {
+    pub(super) fn uid(&self, base: &[u8]) -> Option<u32> {
+        self.uids.get(base).copied()
+    }
+
+    pub(super) fn keywords(&self, base: &[u8]) -> &[Keyword] {
+        self.keywords.of(base)
+    }
+}
+
+fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
+    match disk.read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::from(error).context(path.display())),
+    }
+}
+
+fn read_uid_list(disk: &dyn Disk, maildir: &Path) -> Result<Option<Vec<u8>>> {
+    for name in UID_LISTS {
+        let bytes = read_if_there(disk, &maildir.join(name))?;
+        if let Some(bytes) = bytes.filter(|bytes| UidList::parse(bytes).is_some()) {
+            return Ok(Some(bytes));
+        }
+    }
+    Ok(None)
+}
+
+/// The UIDVALIDITY that another server gave to a Maildir.
+pub(in crate::format::maildir) fn uid_validity(disk: &dyn Disk, maildir: &Path) -> Result<Option<u32>> {
+    let bytes = read_uid_list(disk, maildir)?.unwrap_or_default();
+    Ok(UidList::parse(&bytes).map(|list| list.uid_validity))
+}
+
+/// The names that another server's user had subscribed.
+pub(in crate::format::maildir) fn subscribed(
+    disk: &dyn Disk,
+    root: &Path,
+    layout: MaildirLayout,
+) -> Result<Vec<MailboxName>> {
+    let separator = if layout == MaildirLayout::Fs { '/' } else { '.' };
+    let mut levels = match read_if_there(disk, &root.join("subscriptions"))? {
+        Some(bytes) => subscriptions::dovecot(&bytes, separator),
+        None => Vec::new(),
+    };
+    if let Some(bytes) = read_if_there(disk, &root.join("courierimapsubscribed"))? {
+        levels.extend(subscriptions::courier(&bytes).0);
+    }
+    Ok(levels.iter().filter_map(|levels| MailboxName::new(&levels.join("/")).ok()).collect())
+}
+
+impl MaildirAccount {
+    /// Reads what there is. A list with another UIDVALIDITY is another server's own business.
+    pub(super) fn read_lists(&self, state: &State, dir_box: &DirBox, maildir: &Path) -> Result<Lists> {
+        let (disk, mut lists) = (&*self.env.disk, Lists::default());
+        let Some(mailbox) = state.mailbox(dir_box.id) else { return Ok(lists) };
+        let bytes = read_uid_list(disk, maildir)?.unwrap_or_default();
+        let list = UidList::parse(&bytes).filter(|list| list.uid_validity == mailbox.uidvalidity().get());
+        if let Some(list) = list {
+            lists.last_uid = list.next_uid.saturating_sub(1);
+            lists.uids = list.records.iter().map(|record| (record.base().to_vec(), record.uid)).collect();
+        }
+        let is_new = mailbox.uidnext().is_some_and(|next| next.get() == 1);
+        let dir = maildir.join(COURIER_KEYWORDS);
+        if is_new && disk.exists(&dir)? {
+            for entry in disk.list(&dir)?.into_iter().filter(|entry| !entry.is_dir) {
+                let Some(bytes) = read_if_there(disk, &dir.join(&entry.name))? else { continue };
+                match entry.name.as_encoded_bytes() {
+                    name if name == courier::LIST.as_bytes() => lists.keywords.read_list(&bytes),
+                    name => {
+                        lists.keywords.read_message(name, &bytes);
+                    }
+                }
+            }
+        }
+        Ok(lists)
+    }
+}
