@@ -231,6 +231,26 @@ SyncState {near}/state/
         self.bring(folder / "spool", *subscriptions[:1])
         self.check(before, files)
 
+    def serve(self, root, *more):
+        """Makes an account of the Maildirs that are there."""
+        tool(self.data, "user", "add", USER, "--password-stdin", "--format", "maildir", "--mail-root", root, *more,
+             stdin=support.PASSWORD.encode() + b"\n")
+
+    def test_dovecots_maildir_in_place(self):
+        home, before, files = self.of_dovecot("maildir:~/Maildir", ".")
+        self.serve(home / "Maildir")
+        self.check(before, files)
+
+    def test_dovecots_maildir_with_directories_in_place(self):
+        home, before, files = self.of_dovecot("maildir:~/Maildir:LAYOUT=fs", "/")
+        self.serve(home / "Maildir", "--layout", "fs")
+        self.check(before, files)
+
+    def test_couriers_maildir_in_place(self):
+        maildir, before, files = self.of_courier()
+        self.serve(maildir)
+        self.check(before, files)
+
     def test_import_of_dovecots_mbox_files(self):
         home, before, files = self.of_dovecot("mbox:~/mail:INBOX=~/inbox", "/", FLAT_MAILBOXES)
         self.bring(home / "mail")
