@@ -103,7 +103,7 @@ fn play(seed: u64) {
     thread::scope(|scope| {
         let working = &working;
         scope.spawn(worker(seed * 10 + 1, working, |round, _: &mut Prng| {
-            drop(append(account_, inbox, &served(APPENDED + round), ""))
+            append(account_, inbox, &served(APPENDED + round), "");
         }));
         scope.spawn(worker(seed * 10 + 2, working, |round, _: &mut Prng| {
             deliver(world_, &message(DELIVERED + round, ""))
