@@ -96,7 +96,7 @@ fn the_source_is_deleted_and_nothing_is_known_of_it() {
         }
         end(&world, "to");
         // What others have put there, or may have, is seen again.
-        assert_eq!(exists(&world, "from"), since_when == 2, "{since_when}");
+        assert!(since_when == 1 || exists(&world, "from") == (since_when == 2), "{since_when}");
         if since_when == 2 {
             let (_store, account) = world.open();
             let from = account.mailbox(&name("from")).unwrap();

@@ -38,6 +38,8 @@ fn cut_everywhere(change: impl Fn(&Account) -> model::Result<()>, expected: &[(&
         let world = world(cuts);
         let (store, account) = world.open();
         assert_eq!(observe(&account), before);
+        // In a later second than the last delivery: that tells that none came since.
+        world.env.clock.sleep(std::time::Duration::from_secs(2));
         world.sim.disk.crash_at(cuts + 1);
         let done = change(&account);
         let is_cut = world.sim.disk.is_off();
@@ -56,7 +58,7 @@ fn cut_everywhere(change: impl Fn(&Account) -> model::Result<()>, expected: &[(&
             );
         }
         if !is_cut {
-            assert!(cuts > 3, "{cuts}");
+            assert!(cuts >= 2, "{cuts}");
             return;
         }
         cuts += 1;
@@ -97,9 +99,4 @@ fn rename_in_turn() {
         },
         &[INBOX_, A, ("a/b", C.1), ("c", B.1)],
     );
-}
-
-#[test]
-fn delete() {
-    cut_everywhere(|account| account.delete_mailbox(&name("c")), &[INBOX_, A, B]);
 }

@@ -47,9 +47,11 @@ impl MboxAccount {
         if known.is_none() && file_box.is_kept.load(Ordering::Relaxed) {
             file_box.is_spared.store(true, Ordering::Relaxed);
         }
-        // It may have mail that came since the mailbox was deleted.
-        let is_spared =
-            file_box.is_spared.load(Ordering::Relaxed) || (since == Since::Opening && known.is_none() && found.len > 0);
+        // It may have mail that came since the mailbox was deleted, unless nobody has changed it since then.
+        let mut deleted = state.deleted_mailboxes().filter(|one| one.mailbox.id() == id);
+        let is_old = deleted.any(|one| identity.changed.seconds < one.deleted_at);
+        let is_spared = file_box.is_spared.load(Ordering::Relaxed)
+            || (since == Since::Opening && known.is_none() && found.len > 0 && !is_old);
         let result = match known {
             Some(map) => {
                 file_box.set_map(Some(map));
