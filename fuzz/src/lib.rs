@@ -5,6 +5,7 @@
 
 pub mod disk;
 pub mod imap;
+pub mod lmtp;
 pub mod mbox;
 pub mod mime;
 pub mod mutate;

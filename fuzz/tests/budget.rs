@@ -6,10 +6,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Inputs for each property: some seconds each.
 const BUDGET: usize = 400_000;
 
+/// Inputs for a property that makes a store.
+const SESSIONS: usize = 20_000;
+
 /// Runs a property on mutated samples. The first byte of each input says how the rest is cut.
 fn run(name: &str, property: fn(&[u8]), samples: &[&[u8]], words: &[&[u8]]) {
+    run_for(BUDGET, name, property, samples, words);
+}
+
+fn run_for(budget: usize, name: &str, property: fn(&[u8]), samples: &[&[u8]], words: &[&[u8]]) {
     let mut random = Random(0x006d_6169_6c79_6172);
-    for number in 0..BUDGET {
+    for number in 0..budget {
         let mut input = vec![random.below(40) as u8];
         input.extend(mutated(&mut random, samples, words));
         if catch_unwind(AssertUnwindSafe(|| property(&input))).is_err() {
@@ -91,6 +98,40 @@ fn imap_response() {
         b"0",
     ];
     run("imap::response", mailyard_fuzz::imap::response, samples, words);
+}
+
+#[test]
+fn lmtp_session() {
+    let samples: &[&[u8]] = &[
+        b"LHLO a.example\r\nMAIL FROM:<x@a> SIZE=9 BODY=8BITMIME\r\nRCPT TO:<ann@b>\r\nDATA\r\na: b\r\n\r\n..\r\nt\r\n.\r\nQUIT\r\n",
+        b"LHLO [1.2.3.4]\r\nMAIL FROM:<>\r\nRCPT TO:<ann>\r\nRCPT TO:<bob>\r\nRCPT TO:<no>\r\nDATA\r\n.a\n.\nb\r.\r\n.\r\n",
+        b"LHLO a\r\nMAIL FROM:<x@a> BODY=BINARYMIME ENVID=q\r\nRCPT TO:<bob>\r\nBDAT 5\r\na\0\r\n.BDAT 3 LAST\r\n.\r\nNOOP\r\n",
+        b"LHLO a\r\nMAIL FROM:<\xc3\xa9@a> SMTPUTF8 RET=HDRS\r\nRCPT TO:<bob> NOTIFY=NEVER\r\nRSET\r\nVRFY x\r\nHELP\r\nSTARTTLS\r\n",
+    ];
+    let words: &[&[u8]] = &[
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b".",
+        b"\r\n.\r\n",
+        b"\n.\r\n",
+        b"DATA\r\n",
+        b"BDAT 1\r\n",
+        b"BDAT 0 LAST\r\n",
+        b"BDAT 4300 LAST\r\n",
+        b"RSET\r\n",
+        b"MAIL FROM:<>\r\n",
+        b"RCPT TO:<ann>\r\n",
+        b"RCPT TO:<ann+x@b>\r\n",
+        b"LHLO a\r\n",
+        b" ENVID=q",
+        b"\0",
+        b"\xff",
+        b"@",
+        b"<",
+        b">",
+    ];
+    run_for(SESSIONS, "lmtp::session", mailyard_fuzz::lmtp::session, samples, words);
 }
 
 #[test]

@@ -11,7 +11,7 @@ import sys
 
 # Processor time counts as a whole.
 SUMS = {"cpu": ("cpu_user", "cpu_system")}
-MEASURES = ["time", "cpu", "bytes_read", "bytes_written", "chars_read", "chars_written", "peak_memory", "peak_anonymous"]
+MEASURES = ["time", "cpu", "bytes_read", "bytes_written", "chars_read", "chars_written", "disk_written", "peak_memory", "peak_anonymous"]
 
 
 def medians(records, suite):

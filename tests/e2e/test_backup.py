@@ -137,6 +137,14 @@ class Backup(Case):
 
             self.restore("--mailbox", "Work", "--into", "Rescued")
             self.assertEqual(list(self.seen(imap, "Rescued").values()), list(before.values()))
+
+            # By search: what one message says of itself finds it, wherever it was.
+            subject = all_messages(imap, "Rescued", "(BODY.PEEK[HEADER.FIELDS (MESSAGE-ID)])")[0]
+            [identity] = [value for key, value in subject.items() if key.startswith("BODY")]
+            wanted = identity.decode(errors="replace").partition(":")[2].strip()
+            said = self.restore("--search", f'header:Message-ID="{wanted}"', "--into", "Found")
+            self.assertGreaterEqual(said["restored"], 1)
+            self.assertLess(said["restored"], COUNT)
         tool(self.data, "user", "remove", support.USER, "--delete-mail")
         self.assertEqual(self.restore("--at", "0s")["restored"], COUNT)
         add_user(self.data)

@@ -39,8 +39,8 @@ class Mbox2004(BenchCase):
         self.assertLess(first["chars_read"], size * 1.5 + 2e6)
         # The headers grow: every byte once, as far as it has to move; and the journal.
         self.assertLess(ours["write back", "chars_written"], size * 2.5)
-        # Room is there.
-        self.assertLess(ours["write back again", "chars_written"], size / 2)
+        # Room is there: nothing moves, and what lies between the fields is written at most once with them.
+        self.assertLess(ours["write back again", "chars_written"], size * 1.2)
         self.assertLess(ours["open after 10", "chars_read"], 1e6)
 
 

@@ -85,6 +85,7 @@ class Convert(Case):
         return {
             "native": ["--to", "native"],
             "mbox": ["--to", "mbox", "--inbox", self.folder / "inbox", "--mail-root", self.folder / "mbox"],
+            "maildir": ["--to", "maildir", "--mail-root", self.folder / "Maildir"],
         }
 
     def convert(self, *arguments):
@@ -108,7 +109,7 @@ class Convert(Case):
             watching.noop()
             watching.untagged_responses.clear()
             digests = set()
-            for form in ["mbox", "native"]:
+            for form in ["mbox", "maildir", "native"]:
                 result = self.convert(*self.places()[form])
                 self.assertEqual(result["state"], "the old store is kept")
                 self.assertEqual(result["compared_entries"], sum(len(mailbox[1]) for mailbox in before.values()))
@@ -123,7 +124,8 @@ class Convert(Case):
                     self.assertNotIn(kind, watching.untagged_responses, "a client is told of nothing")
             self.assertEqual(len(digests), 1, "the same account in every format")
             watching.logout()
-        self.assertFalse((self.folder / "inbox").exists())
+        self.assertFalse((self.folder / "Maildir").exists())
+        self.assertTrue((self.folder / "inbox").exists(), "what was left on the way stays where it is")
         self.assertEqual(tool(self.data, "check")[0], 0)
         with Server(self.data) as server:
             self.same(seen(server, mailboxes), before)
@@ -132,7 +134,7 @@ class Convert(Case):
         mailboxes = filled(self.data, self.folder, MESSAGES)
         with Server(self.data) as server:
             imap = server.connect()
-            for form in ["mbox", "native", "mbox"]:
+            for form in ["mbox", "native", "maildir", "native"]:
                 running = subprocess.Popen(
                     [support.PROGRAM, "convert", "--data", self.data, "--user", support.USER, "--json",
                      *map(os.fspath, self.places()[form])], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -162,7 +164,7 @@ class Convert(Case):
             before = seen(server, mailboxes)
         chance = random.Random(SEED)
         seconds, kills, digests = 0.0, 0, set()
-        forms = ["mbox", "native"]
+        forms = ["mbox", "native", "maildir", "native"]
         turn = 0
         while kills < KILLS:
             form = forms[turn % len(forms)]

@@ -2,6 +2,7 @@
 
 import imaplib
 import json
+import mailbox
 import os
 import pathlib
 import re
@@ -59,6 +60,20 @@ class Demo(Case):
         self.stop(process)
         self.assertEqual(process.returncode, 0)
         self.assertFalse(pathlib.Path(line["data"]).exists(), "the temporary folder is left behind")
+
+    def test_mbox(self):
+        process = self.start("--json", "--format", "mbox")
+        line = json.loads(self.read_until(process, r"\n"))
+        imap = imaplib.IMAP4(line["imap"]["host"], line["imap"]["port"], timeout=support.IMAP_SECONDS)
+        imap.login(line["user"], line["password"])
+        found = all_messages(imap, "INBOX")
+        inbox = mailbox.mbox(pathlib.Path(line["data"]) / "mail" / "inbox")
+        self.assertEqual(len(inbox), len(found), "Python sees in the file what IMAP serves")
+        inbox.lock()
+        inbox.add("Subject: from behind\n\nhello\n")
+        inbox.close()
+        self.assertEqual(len(all_messages(imap, "INBOX")), len(found) + 1)
+        imap.logout()
 
     def test_pasted(self):
         """What is printed for people, pasted into a shell as it stands."""

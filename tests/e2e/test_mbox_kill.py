@@ -1,7 +1,7 @@
 """SIGKILL while an mbox file is rewritten: afterwards every message is in it exactly once, but for those that were expunged.
 
 The random walk of `test_kill` on an account of mbox files, and one large file whose flags are written back and whose messages come and go.
-By hand, as large as one likes: `MBOX_MEGABYTES=100 KILLS=200`.
+By hand, as large as one likes: `MBOX_MEGABYTES=100 MBOX_KILLS=200` takes a quarter of an hour, and ended well.
 """
 
 import collections

@@ -2,11 +2,14 @@
 
 import poplib
 import ssl
+import statistics
 import subprocess
+import time
 import unittest
 
 import support
 from support import Case, Server, add_user, corpus, crlf, tool, write_mbox
+from test_idle import MEDIAN_MS, Idler
 from test_tls import make_certificate
 
 MESSAGES = 300
@@ -65,6 +68,25 @@ class Pop3(Case):
             pop = self.connect()
             self.assertEqual([line.split()[1] for line in pop.uidl()[1]], names[1::2])
             pop.quit()
+
+    def test_idle_sees_deletions(self):
+        """What QUIT deletes, and what another client put there before, is seen in IDLE at once."""
+        with self.server:
+            changer, watcher = self.server.connect(), self.server.connect()
+            self.ok(watcher.select("INBOX"))
+            idler, taken = Idler(watcher), []
+            for _ in range(40):
+                since = len(idler.lines)
+                self.ok(changer.append("INBOX", None, None, b"Subject: x\r\n\r\ny\r\n"))
+                idler.when(b"* 1 EXISTS", since)
+                pop = self.connect()
+                pop.dele(1)
+                since, began = len(idler.lines), time.perf_counter()
+                pop.quit()
+                taken.append((idler.when(b"* 1 EXPUNGE", since) - began) * 1000)
+            idler.done()
+            print(f"deletion seen in IDLE: median {statistics.median(taken):.2f} ms, worst {max(taken):.2f} ms")
+            self.assertLess(statistics.median(taken), MEDIAN_MS)
 
     def test_tls(self):
         with self.server:

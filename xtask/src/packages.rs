@@ -8,8 +8,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// A program that the tests call, and the Debian package that has it.
-const NEEDED: [(&str, &str); 11] = [
+/// A program that the tests call, by its name or where it lies, and the Debian package that has it.
+const NEEDED: [(&str, &str); 18] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
@@ -21,6 +21,13 @@ const NEEDED: [(&str, &str); 11] = [
     ("dotlockfile", "liblockfile-bin"),
     ("lockfile-create", "lockfile-progs"),
     ("dovecot", "dovecot-imapd"),
+    ("/usr/lib/dovecot/lmtp", "dovecot-lmtpd"),
+    ("/usr/lib/dovecot/pop3", "dovecot-pop3d"),
+    ("postfix", "postfix"),
+    ("swaks", "swaks"),
+    ("fetchmail", "fetchmail"),
+    ("mpop", "mpop"),
+    ("mariadbd", "mariadb-server"),
 ];
 
 /// Asked by packages before they start a service (invoke-rc.d(8), deb-systemd-invoke(1p)): 101 forbids it.

@@ -29,6 +29,15 @@ pub trait Server {
     fn local(&mut self) -> Option<&mut dyn Local>;
 }
 
+/// What a server may offer beside IMAP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// RFC 2033, to INBOX of each account by its name.
+    Lmtp,
+    /// RFC 1939.
+    Pop3,
+}
+
 /// A server that the benchmark starts and stops.
 ///
 /// Invariant: when it is dropped, none of its processes is left.
@@ -41,6 +50,12 @@ pub trait Local {
 
     /// The ids of all its processes: listener, login and session processes, whatever it consists of.
     fn processes(&self) -> Result<Vec<u32>>;
+
+    /// The port of a service on this machine's loopback address; `None` where there is none.
+    fn port(&self, service: Service) -> Option<u16> {
+        let _ = service;
+        None
+    }
 
     /// Where the account's mail is: the folders and files that a backup of the account would take.
     fn storage(&self, account: &Address) -> Vec<PathBuf>;

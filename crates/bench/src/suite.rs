@@ -1,11 +1,13 @@
 //! The suites: the published workloads, each with its source.
 
 mod answers;
+mod deliver;
 mod folder2007;
 mod lisa2003;
 mod mail;
 mod mbox2004;
 mod mixed;
+mod pop3;
 mod populate2006;
 mod scan2002;
 mod times;
@@ -47,6 +49,8 @@ pub fn all() -> Vec<Box<dyn Suite>> {
         Box::new(folder2007::Folder2007::default()),
         Box::new(mbox2004::Mbox2004::default()),
         Box::new(scan2002::Scan2002),
+        Box::new(deliver::Deliver),
+        Box::new(pop3::Pop3),
         Box::new(mixed::Mixed),
     ]
 }

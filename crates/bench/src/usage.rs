@@ -16,6 +16,7 @@
 //! - nothing counts twice: an ended process counts by itself only when no parent took over its counters.
 
 mod anonymous;
+pub mod device;
 mod process;
 
 pub use anonymous::Watch;

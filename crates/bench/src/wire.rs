@@ -6,11 +6,13 @@
 mod address;
 mod append;
 mod capabilities;
+mod lines;
 mod scan;
 
 pub use address::{Address, without_password};
 pub use append::Outgoing;
 pub use capabilities::{Capabilities, Literals};
+pub use lines::{LineConnection, stuffed};
 pub use scan::Answer;
 pub(crate) use scan::{kind, literal_at_end, numbers};
 

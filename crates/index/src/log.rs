@@ -37,6 +37,8 @@ pub type Job = Box<dyn FnOnce() + Send>;
 /// `Err` gives it back: then the thread that polls writes. Called with the log's mutex held.
 pub type HandOver = Arc<dyn Fn(Job) -> Result<(), Job> + Send + Sync>;
 
+/// How often the right to write is asked for before a transaction is refused: others want it, or asking takes as long as it holds.
+const TAKES_MAX: usize = 5;
 /// Failed batches that are remembered for tickets not yet waited for.
 const FAILURES_MAX: usize = 1024;
 
@@ -265,10 +267,16 @@ impl Log {
     pub fn transact<T>(self: &Arc<Self>, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<(T, Ticket)> {
         let now = self.env.clock.now().seconds;
         let mut head = self.head();
-        while !self.may_write() {
+        for _ in 0..TAKES_MAX {
+            if self.may_write() {
+                break;
+            }
             drop(head);
             self.become_writer(Wait::Long)?;
             head = self.head();
+        }
+        if !self.may_write() {
+            return Err(Error::new(ErrorKind::Io, "the right to write is lost as soon as it is won"));
         }
         if let Some(why) = &head.closed {
             return Err(Error::new(ErrorKind::ReadOnlyAfterFailure, why.clone()));

@@ -120,7 +120,8 @@ impl PendingMessage {
         self.header_len
     }
 
-    pub(crate) fn crc(&self) -> u32 {
+    /// CRC32C of its octets.
+    pub fn crc(&self) -> u32 {
         self.crc
     }
 

@@ -6,14 +6,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use model::{Error, ErrorKind, Result};
 
+use crate::find::SECTIONS;
 use crate::format::{FIELDS_MAX, NO_NUMBER};
-use crate::token::{Cut, Kind, Tokens};
+use crate::frequent::{FREQUENT_BYTES_MAX, Frequent};
+use crate::token::{Class, Cut, Kind, Tokens};
 use crate::write::{Output, Writer};
 
 /// A hash of short keys that is several times faster than the standard one. It begins from a secret number, so that nobody can send mail
 /// whose words all fall into one place.
 #[derive(Clone, Debug)]
-struct Keyed(u64);
+pub(crate) struct Keyed(u64);
 
 impl Default for Keyed {
     fn default() -> Self {
@@ -30,7 +32,7 @@ impl BuildHasher for Keyed {
 }
 
 /// See [`Keyed`].
-struct KeyedHasher(u64);
+pub(crate) struct KeyedHasher(u64);
 
 impl KeyedHasher {
     /// Multiplies to twice the width and folds: every bit of both depends on every bit.
@@ -76,6 +78,7 @@ const TOKEN_MEMORY_BYTES: usize = 64;
 #[derive(Debug)]
 pub struct Builder {
     base: u64,
+    frequent: Frequent,
     fields: Vec<Field>,
     tokens: Tokens,
     /// A number of each document that has one.
@@ -88,7 +91,7 @@ pub struct Builder {
     docs: Vec<u32>,
     memory_bytes: usize,
     /// Lengths of the fields' pairs when the open document began.
-    marks: Vec<[usize; 2]>,
+    marks: Vec<[usize; SECTIONS]>,
 }
 
 /// One field.
@@ -96,6 +99,7 @@ pub struct Builder {
 struct Field {
     cut: Cut,
     tokens: Dictionary,
+    contexts: Dictionary,
     joints: Dictionary,
 }
 
@@ -104,12 +108,13 @@ impl Field {
     fn note(&mut self, kind: Kind, token: &[u8], doc: u32) -> usize {
         match kind {
             Kind::Token => self.tokens.note(token, doc),
+            Kind::Context => self.contexts.note(token, doc),
             Kind::Joint => self.joints.note(token, doc),
         }
     }
 }
 
-/// The tokens of one field, or its joints.
+/// The tokens of one field, its contexts or its joints.
 #[derive(Debug, Default)]
 struct Dictionary {
     /// Tokens of at most [`SHORT_BYTES_MAX`] bytes, nearly all, as numbers: looking one up touches one place in memory.
@@ -145,7 +150,33 @@ fn unpack(packed: u128) -> Box<[u8]> {
     packed.to_le_bytes().get(..len).unwrap_or_default().into()
 }
 
+impl Field {
+    /// How many pairs each section has.
+    fn lens(&self) -> [usize; SECTIONS] {
+        [self.tokens.pairs.len(), self.contexts.pairs.len(), self.joints.pairs.len()]
+    }
+}
+
 impl Dictionary {
+    /// The tokens that `is_wanted` and that at least so many documents have, those that most have first, at most so many.
+    fn frequent(&self, least: usize, most: usize, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Box<[u8]>> {
+        let mut counts = vec![0usize; self.short.len() + self.long.len()];
+        for (token, _) in &self.pairs {
+            if let Some(count) = counts.get_mut(*token as usize) {
+                *count += 1;
+            }
+        }
+        let short = self.short.iter().map(|(token, slot)| (unpack(*token), slot.number));
+        let long = self.long.iter().map(|(token, slot)| (token.clone(), slot.number));
+        let counted =
+            short.chain(long).map(|(token, number)| (counts.get(number as usize).copied().unwrap_or(0), token));
+        let mut frequent: Vec<(usize, Box<[u8]>)> =
+            counted.filter(|(count, token)| *count >= least && is_wanted(token)).collect();
+        frequent.sort_unstable_by(|a, b| b.cmp(a));
+        frequent.truncate(most);
+        frequent.into_iter().map(|(_, token)| token).collect()
+    }
+
     /// Notes that the document has the token. The memory that took.
     #[inline]
     fn note(&mut self, token: &[u8], doc: u32) -> usize {
@@ -212,12 +243,15 @@ impl Dictionary {
 }
 
 impl Builder {
-    /// A builder for documents from `base` on with these fields, at most [`FIELDS_MAX`].
-    pub fn new(base: u64, cuts: &[Cut]) -> Self {
-        let field = |cut: &Cut| Field { cut: *cut, tokens: Dictionary::default(), joints: Dictionary::default() };
+    /// A builder for documents from `base` on with these fields, at most [`FIELDS_MAX`]. Any `frequent` will do: one that fits makes
+    /// searches fast.
+    pub fn new(base: u64, cuts: &[Cut], frequent: &Frequent) -> Self {
+        let nothing = Dictionary::default;
+        let field = |cut: &Cut| Field { cut: *cut, tokens: nothing(), contexts: nothing(), joints: nothing() };
         let fields = cuts.iter().take(FIELDS_MAX).map(field).collect();
         Builder {
             base,
+            frequent: frequent.clone(),
             fields,
             tokens: Tokens::default(),
             numbers: Vec::new(),
@@ -237,7 +271,7 @@ impl Builder {
         self.doc = doc.ok_or_else(|| Error::new(ErrorKind::Invalid, "a document out of the builder's range"))?;
         self.docs.push(self.doc);
         self.marks.clear();
-        self.marks.extend(self.fields.iter().map(|field| [field.tokens.pairs.len(), field.joints.pairs.len()]));
+        self.marks.extend(self.fields.iter().map(Field::lens));
         Ok(())
     }
 
@@ -251,14 +285,16 @@ impl Builder {
     pub fn text(&mut self, folded: &str) {
         let Some(field) = self.fields.get_mut(self.field) else { return };
         let (doc, memory) = (self.doc, &mut self.memory_bytes);
-        self.tokens.push(folded, field.cut, |kind, token| *memory += field.note(kind, token, doc));
+        let frequent = self.frequent.field(self.field);
+        self.tokens.push(folded, field.cut, frequent, |kind, token| *memory += field.note(kind, token, doc));
     }
 
     /// The text ends; no token reaches into the next.
     pub fn boundary(&mut self) {
         let Some(field) = self.fields.get_mut(self.field) else { return };
         let (doc, memory) = (self.doc, &mut self.memory_bytes);
-        self.tokens.end(field.cut, &mut |kind: Kind, token: &[u8]| *memory += field.note(kind, token, doc));
+        let frequent = self.frequent.field(self.field);
+        self.tokens.end(field.cut, frequent, &mut |kind: Kind, token: &[u8]| *memory += field.note(kind, token, doc));
     }
 
     /// Gives the open document a number that it can be found by; [`i32::MIN`] is none.
@@ -270,14 +306,50 @@ impl Builder {
     pub fn abandon(&mut self) {
         self.boundary();
         if self.docs.pop().is_some() {
-            for (field, [tokens, joints]) in self.fields.iter_mut().zip(&self.marks) {
-                field.tokens.pairs.truncate(*tokens);
-                field.joints.pairs.truncate(*joints);
+            for (field, lens) in self.fields.iter_mut().zip(&self.marks) {
+                let sections = [&mut field.tokens, &mut field.contexts, &mut field.joints];
+                sections.into_iter().zip(lens).for_each(|(section, len)| section.pairs.truncate(*len));
             }
             self.numbers.pop_if(|(doc, _)| *doc == self.doc);
         }
         // Tokens may remember it as their last document: it must not be begun again with the same number.
         self.doc = NONE;
+    }
+
+    pub(crate) fn fields(&self) -> usize {
+        self.fields.len()
+    }
+
+    pub(crate) fn has_joints(&self, field: usize) -> bool {
+        self.fields.get(field).is_some_and(|field| field.cut == Cut::Joints)
+    }
+
+    /// Words of a field that at least so many documents have; of a field that is not cut none.
+    pub(crate) fn frequent_words(&self, field: usize, least: usize, most: usize) -> Vec<Box<[u8]>> {
+        let is_word = |token: &[u8]| {
+            let text = std::str::from_utf8(token).unwrap_or_default();
+            token.len() <= FREQUENT_BYTES_MAX
+                && text.chars().next().is_some_and(|first| Class::of(first) == Class::Word)
+        };
+        let field = self.fields.get(field).filter(|field| field.cut != Cut::Whole);
+        field.map_or_else(Vec::new, |field| field.tokens.frequent(least, most, is_word))
+    }
+
+    /// Joints of two frequent words that at least so many documents have, without marks.
+    pub(crate) fn frequent_pairs(&self, field: usize, least: usize, most: usize) -> Vec<Box<[u8]>> {
+        let Some(known) = self.frequent.field(field) else { return Vec::new() };
+        let is_pair = |token: &[u8]| {
+            // Between its words stands what is no word.
+            let text = std::str::from_utf8(token).unwrap_or_default();
+            let is_word = |character: char| Class::of(character) == Class::Word;
+            let words = text.find(|character| !is_word(character)).zip(text.rfind(|character| !is_word(character)));
+            words.is_some_and(|(before, gap)| {
+                let behind = gap + text.get(gap..).and_then(|gap| gap.chars().next()).map_or(0, char::len_utf8);
+                let is_known = |word: Option<&[u8]>| word.is_some_and(|word| known.words.contains(word));
+                is_known(token.get(..before)) && is_known(token.get(behind..))
+            })
+        };
+        self.fields.get(field).map_or_else(Vec::new, |field| field.joints.frequent(least, most, is_pair))
     }
 
     /// Documents so far.
@@ -305,6 +377,7 @@ impl Builder {
         let mut writer = Writer::new(self.base, span, &cuts, &mut put);
         for field in self.fields {
             field.tokens.write(&mut writer)?;
+            field.contexts.write(&mut writer)?;
             field.joints.write(&mut writer)?;
         }
         let mut numbers = vec![NO_NUMBER; usize::try_from(span).unwrap_or(0)];

@@ -5,13 +5,13 @@ use model::{Error, ErrorKind};
 use crate::codec::Input;
 
 /// The first bytes of a footer.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"MYSRCH\x01\n");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"MYSRCH\x02\n");
 /// Bytes of the footer.
 pub const FOOTER_BYTES: usize = 64;
 /// Bytes of an entry in the table of the blocks.
 pub const BLOCK_ENTRY_BYTES: usize = 32;
-/// Bytes of a field in the table: how it is cut, the blocks of its tokens, the blocks of its joints.
-pub const FIELD_BYTES: usize = 12;
+/// Bytes of a field in the table: how it is cut, the blocks of its tokens, of its contexts and of its joints.
+pub const FIELD_BYTES: usize = 16;
 /// A document without a number.
 pub(crate) const NO_NUMBER: i32 = i32::MIN;
 /// Fields that a document may have.

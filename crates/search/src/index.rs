@@ -11,9 +11,9 @@ use platform::Mapped;
 
 use crate::codec::Input;
 use crate::docs::DocSet;
+use crate::find::SECTIONS;
 use crate::format::{BLOCK_ENTRY_BYTES, BlockEntry, DELIMITER, FIELDS_MAX, FOOTER_BYTES, Footer, NO_NUMBER, corrupt};
-use crate::lists;
-use crate::needle::{Needle, Piece};
+use crate::lists::Form;
 use crate::token::Cut;
 
 /// A block's tokens, or its lists, were verified.
@@ -28,7 +28,7 @@ pub struct Index {
     blocks: Vec<BlockEntry>,
     /// How the texts of each field are cut.
     cuts: Vec<Cut>,
-    /// Which blocks belong to each section: the tokens of a field, its joints, those of the next one.
+    /// Which blocks belong to each section: the tokens of a field, its contexts, its joints, those of the next one.
     sections: Vec<Range<usize>>,
     /// The documents, as ranges that rise and do not touch.
     covered: Vec<Range<u64>>,
@@ -53,22 +53,22 @@ pub(crate) struct Lists<'i> {
 }
 
 impl<'i> Lists<'i> {
-    /// The next token's list, and whether it is one of bits.
+    /// The next token's list, and how it is written.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<(&'i [u8], bool)> {
+    pub(crate) fn next(&mut self) -> Option<(&'i [u8], Form)> {
         let length = self.lengths.varint()?;
-        let end = self.at.checked_add(usize::try_from(length >> 1).ok()?)?;
+        let end = self.at.checked_add(usize::try_from(length >> Form::CODE_BITS).ok()?)?;
         let list = self.lists.get(self.at..end)?;
         self.at = end;
-        Some((list, length & 1 != 0))
+        Some((list, Form::of_code(length)?))
     }
 
     /// Passes over lists.
     #[inline]
-    fn skip(&mut self, count: usize) -> Option<()> {
+    pub(crate) fn skip(&mut self, count: usize) -> Option<()> {
         for _ in 0..count {
             let length = self.lengths.varint()?;
-            self.at = self.at.checked_add(usize::try_from(length >> 1).ok()?)?;
+            self.at = self.at.checked_add(usize::try_from(length >> Form::CODE_BITS).ok()?)?;
         }
         Some(())
     }
@@ -114,7 +114,7 @@ impl Index {
         let mut from = 0usize;
         for _ in 0..footer.fields {
             cuts.push(Cut::of_code(input.u32()?)?);
-            for _ in 0..2 {
+            for _ in 0..SECTIONS {
                 let to = from.checked_add(input.u32()? as usize)?;
                 sections.push(from..to);
                 from = to;
@@ -171,54 +171,12 @@ impl Index {
 
     /// Bytes of the tokens of these fields: what a search of them looks through.
     pub fn token_bytes(&self, fields: &[usize]) -> u64 {
-        let blocks = fields.iter().filter_map(|field| self.blocks.get(self.section_blocks(field * 2)));
+        let blocks = fields.iter().filter_map(|field| self.blocks.get(self.section_blocks(field * SECTIONS)));
         blocks.flatten().map(|block| u64::from(block.tokens_len)).sum()
     }
 
     pub(crate) fn base(&self) -> u64 {
         self.footer.base
-    }
-
-    /// Adds the covered documents that may contain the needle in one of these fields; of a field exactly those that do when the needle
-    /// [is exact](Needle::is_exact) in it. `Corrupt` when a block is damaged: what was added is of no use then.
-    pub fn find(&self, fields: &[usize], needle: &Needle, found: &mut DocSet) -> Result<()> {
-        for field in fields {
-            let Some(cut) = self.cuts.get(*field) else { continue };
-            let (tokens, joints) = needle.pieces(*cut);
-            // Joints first: fewer documents have one than have both words.
-            let conditions = joints.iter().map(|piece| (field * 2 + 1, piece));
-            let conditions: Vec<_> = conditions.chain(tokens.iter().map(|piece| (field * 2, piece))).collect();
-            match conditions.as_slice() {
-                [] => self.covered.iter().for_each(|range| found.insert_range(range.clone())),
-                [(section, piece)] => self.find_piece(*section, piece, found)?,
-                conditions => self.find_all(conditions, found)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the documents that meet all conditions.
-    fn find_all(&self, conditions: &[(usize, &Piece)], found: &mut DocSet) -> Result<()> {
-        let mut all: Option<DocSet> = None;
-        for (section, piece) in conditions {
-            let mut have = DocSet::new(self.range());
-            self.find_piece(*section, piece, &mut have)?;
-            if let Some(all) = &all {
-                have.intersect_with(all);
-            }
-            if have.is_empty() {
-                return Ok(());
-            }
-            all = Some(have);
-        }
-        all.iter().flat_map(DocSet::iter).for_each(|doc| found.insert(doc));
-        Ok(())
-    }
-
-    fn find_piece(&self, section: usize, piece: &Piece, found: &mut DocSet) -> Result<()> {
-        let range = self.section_blocks(section);
-        let range = if piece.is_prefix { self.blocks_with_prefix(range, piece.prefix())? } else { range };
-        range.into_iter().try_for_each(|number| self.find_in_block(number, piece, found))
     }
 
     /// Adds the documents whose number is in the range.
@@ -253,7 +211,7 @@ impl Index {
     }
 
     /// Those of a section's blocks that may have tokens with this beginning.
-    fn blocks_with_prefix(&self, range: Range<usize>, prefix: &[u8]) -> Result<Range<usize>> {
+    pub(crate) fn blocks_with_prefix(&self, range: Range<usize>, prefix: &[u8]) -> Result<Range<usize>> {
         // The first block whose first token is greater than every token with the prefix; the one that begins below it comes before.
         let mut bounds = [range.start, range.start];
         for (bound, or_equal) in bounds.iter_mut().zip([false, true]) {
@@ -272,33 +230,6 @@ impl Index {
         }
         let [start, end] = bounds;
         Ok(start.saturating_sub(1).max(range.start)..end)
-    }
-
-    fn find_in_block(&self, number: usize, piece: &Piece, found: &mut DocSet) -> Result<()> {
-        let block = self.block(number)?;
-        let tokens = block.tokens;
-        let malformed = || corrupt(block.entry.at, "a block is malformed");
-        let Some(mut hit) = piece.finder().find(tokens) else { return Ok(()) };
-        let mut lists = self.lists(&block)?;
-        // Where the token of the last hit ends, and how many tokens end before it.
-        let mut at = 0;
-        loop {
-            // A pattern that begins with a delimiter begins behind it; the delimiter ends the token before.
-            let inside = if tokens.get(hit) == Some(&DELIMITER) { hit + 1 } else { hit };
-            let before = tokens.get(at..inside).ok_or_else(malformed)?;
-            let skipped = memchr::memchr_iter(DELIMITER, before).count();
-            // The first delimiter ends no token.
-            lists.skip(if at == 0 { skipped.saturating_sub(1) } else { skipped }).ok_or_else(malformed)?;
-            let (list, is_bits) = lists.next().ok_or_else(malformed)?;
-            lists::add_to(list, is_bits, self.footer.base, found).ok_or_else(malformed)?;
-            let rest = tokens.get(inside..).unwrap_or_default();
-            at = inside + memchr::memchr(DELIMITER, rest).ok_or_else(malformed)? + 1;
-            // Behind the delimiter that ends the token; a pattern may begin with that very delimiter.
-            match piece.finder().find(tokens.get(at - 1..).unwrap_or_default()) {
-                Some(next) => hit = at - 1 + next,
-                None => return Ok(()),
-            }
-        }
     }
 
     pub(crate) fn block_count(&self) -> usize {

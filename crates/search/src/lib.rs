@@ -3,12 +3,13 @@
 //!
 //! A text is cut into *tokens*, the maximal runs of characters of one class: words (letters, digits, marks) and what stands between
 //! them. A needle all of one class lies inside one token of that class, so that the documents that contain it are exactly those of the
-//! tokens that contain it: one substring scan over the dictionary, and no look at any text. A needle of several tokens is answered by
-//! the documents that have a token with its first piece at the end, one equal to each piece in the middle, and one with its last piece
-//! at the beginning: a superset, which the caller verifies.
+//! tokens that contain it: one substring scan over the dictionary, and no look at any text. A needle of several tokens is in documents
+//! that have a token with its first piece at the end, one equal to each piece in the middle, and one with its last piece at the
+//! beginning: a superset, which the caller verifies. Of words that very many documents have, what stands around them and what they
+//! meet is noted as well ([`Frequent`]): there the superset would be nearly everything, and so it is mostly known.
 //!
-//! Invariant (exactness): [`Index::find`] never leaves out a document that contains the needle in one of its texts, and when
-//! [`Needle::is_exact`] it names no other. `tests/exact.rs` compares with a naive scan.
+//! Invariant (exactness): [`Index::find`] never leaves out a document that contains the needle in one of its texts, and names none that
+//! does not as one that surely does. `tests/exact.rs` compares with a naive scan.
 //!
 //! The text that goes in and the needle must have been folded alike (case, compatibility forms) by the caller, with a folding that works
 //! character by character.
@@ -22,8 +23,11 @@
 mod build;
 mod codec;
 mod docs;
+mod find;
 mod format;
+mod frequent;
 mod index;
+mod links;
 mod lists;
 mod merge;
 mod needle;
@@ -34,6 +38,7 @@ mod write;
 pub use build::Builder;
 pub use docs::DocSet;
 pub use format::{BLOCK_ENTRY_BYTES, FIELD_BYTES, FIELDS_MAX, FOOTER_BYTES, MAGIC};
+pub use frequent::Frequent;
 pub use index::Index;
 pub use merge::merge;
 pub use needle::Needle;

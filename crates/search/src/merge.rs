@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use model::{Error, ErrorKind, Result};
 
+use crate::find::SECTIONS;
 use crate::format::{NO_NUMBER, corrupt};
 use crate::index::{Index, Lists};
 use crate::lists;
 use crate::write::{Output, Writer};
 
-/// Goes through one section of an image: the tokens of a field, or its joints.
+/// Goes through one section of an image: the tokens of a field, its contexts or its joints.
 struct Cursor<'i> {
     index: &'i Index,
     /// Blocks that are still to come.
@@ -44,9 +45,9 @@ impl<'i> Cursor<'i> {
     fn take(&mut self, base: u64, is_live: &dyn Fn(u64) -> bool, docs: &mut Vec<u32>) -> Result<()> {
         let own = self.index.base();
         let malformed = || corrupt(own, "a list is malformed");
-        let (list, is_bits) = self.lists.as_mut().and_then(Lists::next).ok_or_else(malformed)?;
+        let (list, form) = self.lists.as_mut().and_then(Lists::next).ok_or_else(malformed)?;
         let mut is_too_far = false;
-        lists::each(list, is_bits, |doc| {
+        lists::each(list, form, |doc| {
             let document = own.saturating_add(u64::from(doc));
             if is_live(document) {
                 match u32::try_from(document.wrapping_sub(base)) {
@@ -78,7 +79,7 @@ pub fn merge(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool, out: &mut Output
     let mut put = |bytes: &[u8]| out(bytes);
     let mut writer = Writer::new(base, span, cuts, &mut put);
     let mut docs = Vec::new();
-    for section in 0..cuts.len() * 2 {
+    for section in 0..cuts.len() * SECTIONS {
         let mut cursors = indexes.iter().map(|index| Cursor::new(index, section)).collect::<Result<Vec<_>>>()?;
         while let Some(token) = cursors.iter().filter_map(|cursor| cursor.token).min() {
             docs.clear();

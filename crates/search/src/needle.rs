@@ -3,25 +3,34 @@
 use memchr::memmem::Finder;
 
 use crate::format::DELIMITER;
-use crate::token::{Cut, JOINT_BEFORE_BYTES, JOINT_BEHIND_BYTES, JOINT_GAP, NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX};
+use crate::links::{
+    CONTEXT_BEFORE_BYTES, CONTEXT_BEHIND_BYTES, CUT, JOINT_BEFORE_BYTES, JOINT_BEHIND_BYTES, JOINT_GAP,
+};
+use crate::token::{Class, NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::token::{head, runs, tail};
 
 /// What is looked for, folded like the texts.
 #[derive(Clone, Debug)]
 pub struct Needle {
-    /// All of it, as it is in one token when texts are not cut; none for an empty needle.
-    whole: Vec<Piece>,
-    tokens: Vec<Piece>,
-    joints: Vec<Piece>,
+    /// All of it, or as much as one token has of it when texts are not cut; none for an empty needle.
+    pub(crate) whole: Option<Piece>,
     /// Short enough to be in one piece of a long token.
-    is_short: bool,
-    /// It lies inside one token.
-    is_token: bool,
-    /// It lies inside one joint.
-    is_joint: bool,
+    pub(crate) is_short: bool,
+    /// It lies inside one run.
+    pub(crate) is_run: bool,
+    /// It has one word and beside it no more than a context has: contexts that contain it are hits, and other contexts are none.
+    pub(crate) is_context: bool,
+    /// It begins and ends with a word: joints that contain it are hits.
+    pub(crate) is_joint: bool,
+    /// Each run of it: some token is as it says.
+    pub(crate) runs: Vec<RunCondition>,
+    /// Words that meet over a single space.
+    pub(crate) pairs: Vec<PairCondition>,
+    /// Two pairs that share a word, by their places in `pairs`, and the three words.
+    pub(crate) triples: Vec<(usize, usize, Piece)>,
 }
 
-/// One condition: some token has these bytes.
+/// Some token has these bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     /// The bytes, with the delimiter before or behind them where a token must begin or end there.
@@ -31,19 +40,37 @@ pub(crate) struct Piece {
     pub(crate) is_prefix: bool,
 }
 
+/// A run of the needle.
+#[derive(Clone, Debug)]
+pub(crate) struct RunCondition {
+    pub(crate) token: Piece,
+    /// Or, of a word, some context.
+    pub(crate) context: Option<Piece>,
+}
+
+/// Two words of the needle that meet over a single space: some joint has one of these forms.
+#[derive(Clone, Debug)]
+pub(crate) struct PairCondition {
+    pub(crate) forms: Vec<Piece>,
+}
+
 impl Piece {
-    fn new(bytes: &[u8], begins: bool, ends: bool) -> Self {
+    /// Of one class, as tokens have it.
+    fn token(bytes: &[u8], begins: bool, ends: bool) -> Self {
         let len = bytes.len();
         // A token that is cut into pieces keeps its beginning and its end in one piece, so far and no further.
         let is_whole = begins && ends && len <= TOKEN_BYTES_MAX;
-        let (bytes, begins, ends) = match len > NEEDLE_EXACT_BYTES_MAX && !is_whole {
-            false => (bytes, begins, ends),
-            true if ends && !begins => (tail(bytes, NEEDLE_EXACT_BYTES_MAX), false, true),
-            true => (head(bytes, NEEDLE_EXACT_BYTES_MAX), begins, false),
-        };
-        let mut pattern = Vec::with_capacity(bytes.len() + 2);
+        match len > NEEDLE_EXACT_BYTES_MAX && !is_whole {
+            false => Piece::new(&[bytes], begins, ends),
+            true if ends && !begins => Piece::new(&[tail(bytes, NEEDLE_EXACT_BYTES_MAX)], false, true),
+            true => Piece::new(&[head(bytes, NEEDLE_EXACT_BYTES_MAX)], begins, false),
+        }
+    }
+
+    pub(crate) fn new(bytes: &[&[u8]], begins: bool, ends: bool) -> Self {
+        let mut pattern = Vec::new();
         pattern.extend(begins.then_some(DELIMITER));
-        pattern.extend_from_slice(bytes);
+        bytes.iter().for_each(|bytes| pattern.extend_from_slice(bytes));
         pattern.extend(ends.then_some(DELIMITER));
         Piece { finder: Finder::new(&pattern).into_owned(), pattern, is_prefix: begins }
     }
@@ -60,65 +87,77 @@ impl Piece {
     }
 }
 
+impl PairCondition {
+    /// `before` is a whole word if `begins`, else the end of one; `behind` at least the beginning of one.
+    fn new(before: &[u8], begins: bool, behind: &[u8]) -> Self {
+        let gap = JOINT_GAP.as_bytes();
+        // As they are, in a joint that has the words whole or at least so much of them; and where a word is cut shorter.
+        let mut starts: Vec<(Vec<u8>, bool)> = vec![(before.to_vec(), begins)];
+        if before.len() > JOINT_BEFORE_BYTES {
+            starts.push(([&[CUT], tail(before, JOINT_BEFORE_BYTES)].concat(), true));
+        }
+        // The end of a token is not asked for: a mark may stand there.
+        let mut behinds: Vec<(Vec<u8>, bool)> = vec![(behind.to_vec(), false)];
+        if behind.len() > JOINT_BEHIND_BYTES {
+            behinds.push(([head(behind, JOINT_BEHIND_BYTES), &[CUT]].concat(), true));
+        }
+        let forms = starts.iter().flat_map(|(start, begins)| {
+            behinds.iter().map(move |(behind, ends)| Piece::new(&[start, gap, behind], *begins, *ends))
+        });
+        PairCondition { forms: forms.collect() }
+    }
+}
+
 impl Needle {
     /// The needle for a folded text. An empty one is in every document.
     pub fn new(folded: &str) -> Self {
-        let mut runs_of: Vec<&str> = Vec::new();
-        runs(folded, |run, _| runs_of.push(run));
-        let last = runs_of.len().saturating_sub(1);
+        let mut all: Vec<(&[u8], Class)> = Vec::new();
+        runs(folded, |run, class| all.push((run.as_bytes(), class)));
+        let last = all.len().saturating_sub(1);
+        let run_at = |at: Option<usize>| at.and_then(|at| all.get(at)).map_or(&[][..], |(run, _)| *run);
         let is_short = folded.len() <= NEEDLE_EXACT_BYTES_MAX;
-        let mut tokens = Vec::new();
-        let (mut joints, mut is_joint) = (Vec::new(), false);
-        for (n, run) in runs_of.iter().enumerate() {
+        let (mut conditions, mut pairs, mut triples) = (Vec::new(), Vec::new(), Vec::new());
+        // Where in the needle the last pair began.
+        let mut pair_at = None;
+        for (n, (run, class)) in all.iter().enumerate() {
+            let (begins, ends) = (n > 0, n < last);
+            let is_gap = *class == Class::Between && begins && ends;
             // That somewhere a space stands between two words says next to nothing.
-            if n == 0 || n == last || *run != JOINT_GAP {
-                tokens.push(Piece::new(run.as_bytes(), n > 0, n < last));
+            if !is_gap || *run != JOINT_GAP.as_bytes() {
+                let (left, right) = (run_at(n.checked_sub(1)), run_at(Some(n + 1)));
+                let around = [tail(left, CONTEXT_BEFORE_BYTES), run, head(right, CONTEXT_BEHIND_BYTES)];
+                let context = (*class == Class::Word).then(|| Piece::new(&around, false, false));
+                conditions.push(RunCondition { token: Piece::token(run, begins, ends), context });
             }
-            if *run == JOINT_GAP
-                && let Some(before) = n.checked_sub(1).and_then(|n| runs_of.get(n))
-                && let Some(behind) = runs_of.get(n + 1)
-            {
-                let (start, end) =
-                    (tail(before.as_bytes(), JOINT_BEFORE_BYTES), head(behind.as_bytes(), JOINT_BEHIND_BYTES));
-                // The word before is known whole, or as much of it as a joint has; likewise the one behind.
-                let begins = n > 1 || before.len() >= JOINT_BEFORE_BYTES;
-                let ends = n + 1 < last || behind.len() >= JOINT_BEHIND_BYTES;
-                joints.push(Piece::new(&[start, run.as_bytes(), end].concat(), begins, ends));
-                is_joint = start.len() == before.len() && end.len() == behind.len();
+            if is_gap && *run == JOINT_GAP.as_bytes() {
+                let (before, behind) = (run_at(n.checked_sub(1)), run_at(Some(n + 1)));
+                pairs.push(PairCondition::new(before, n > 1, behind));
+                if pair_at.is_some_and(|at| at + 2 == n) {
+                    let words = [run_at(n.checked_sub(3)), b" ", before, b" ", behind];
+                    triples.push((pairs.len() - 2, pairs.len() - 1, Piece::new(&words, false, false)));
+                }
+                pair_at = Some(n);
             }
         }
-        // Those that are looked up come before those that need a scan; the longest first, which fewest documents have.
-        for pieces in [&mut tokens, &mut joints] {
-            pieces.sort_by_key(|piece| (!piece.is_prefix, usize::MAX - piece.pattern.len()));
-        }
-        let whole = (!folded.is_empty()).then(|| Piece::new(folded.as_bytes(), false, false));
+        // The longest first, which fewest documents have.
+        conditions.sort_by_key(|condition| usize::MAX - condition.token.pattern.len());
+        let words = all.iter().filter(|(_, class)| *class == Class::Word).count();
+        let first_word = all.iter().position(|(_, class)| *class == Class::Word);
+        let fits = first_word.is_some_and(|at| {
+            run_at(at.checked_sub(1)).len() <= CONTEXT_BEFORE_BYTES
+                && run_at(Some(at + 1)).len() <= CONTEXT_BEHIND_BYTES
+        });
+        let ends_are_words =
+            [all.first(), all.last()].iter().all(|run| run.is_some_and(|(_, class)| *class == Class::Word));
         Needle {
-            whole: whole.into_iter().collect(),
-            is_token: runs_of.len() <= 1 && is_short,
-            is_joint: is_joint && runs_of.len() == 3,
+            whole: (!folded.is_empty()).then(|| Piece::token(folded.as_bytes(), false, false)),
             is_short,
-            tokens,
-            joints,
-        }
-    }
-
-    /// Whether the index alone answers it in a field that is cut so: otherwise the documents found are to be verified.
-    pub fn is_exact(&self, cut: Cut) -> bool {
-        match cut {
-            Cut::Whole => self.is_short,
-            Cut::Tokens => self.is_token,
-            Cut::Joints => self.is_token || self.is_joint,
-        }
-    }
-
-    /// What a document must have in a field that is cut so: of tokens, and of joints.
-    pub(crate) fn pieces(&self, cut: Cut) -> (&[Piece], &[Piece]) {
-        match cut {
-            Cut::Whole => (&self.whole, &[]),
-            Cut::Tokens => (&self.tokens, &[]),
-            // Such a joint is all there is to the needle.
-            Cut::Joints if self.is_joint => (&[], &self.joints),
-            Cut::Joints => (&self.tokens, &self.joints),
+            is_run: all.len() <= 1,
+            is_context: words == 1 && all.len() > 1 && fits && is_short,
+            is_joint: ends_are_words && (2..=3).contains(&words) && is_short,
+            runs: conditions,
+            pairs,
+            triples,
         }
     }
 }
@@ -127,52 +166,71 @@ impl Needle {
 mod tests {
     use super::*;
 
-    fn patterns(pieces: &[Piece]) -> Vec<String> {
-        let shown = |byte: &u8| if *byte == DELIMITER { '|' } else { char::from(*byte) };
-        pieces.iter().map(|piece| piece.pattern.iter().map(shown).collect()).collect()
+    fn patterns<'p>(pieces: impl IntoIterator<Item = &'p Piece>) -> Vec<String> {
+        let shown = |byte: &u8| match *byte {
+            DELIMITER => '|',
+            CUT => '~',
+            byte => char::from(byte),
+        };
+        pieces.into_iter().map(|piece| piece.pattern.iter().map(shown).collect()).collect()
     }
 
     #[test]
     fn tokens() {
-        let tokens = |needle: &str| patterns(Needle::new(needle).pieces(Cut::Tokens).0);
+        let tokens = |needle: &str| patterns(Needle::new(needle).runs.iter().map(|run| &run.token));
         assert_eq!(tokens("happy"), ["happy"]);
         assert_eq!(tokens("--"), ["--"]);
         assert_eq!(tokens("new year"), ["|year", "new|"]);
-        assert_eq!(tokens("a, b c"), ["|, |", "|b|", "|c", "a|"]);
+        assert_eq!(tokens("a, b c"), ["|, |", "|b|", "a|", "|c"]);
         assert!(tokens("").is_empty());
     }
 
     #[test]
-    fn joints() {
-        let joints = |needle: &str| patterns(Needle::new(needle).pieces(Cut::Joints).1);
-        assert_eq!(joints("new year"), ["|ew yea|"]);
-        assert_eq!(joints("a year"), ["a yea|"]);
-        assert_eq!(joints("proof a"), ["|of a"]);
-        assert_eq!(joints("x a year b"), ["|a yea|", "|ar b", "x a|"]);
-        for none in ["re:", " cats", "cats ", "a  b", "a, b", "happy", " "] {
-            assert!(joints(none).is_empty(), "{none:?}");
+    fn contexts() {
+        let contexts = |needle: &str| patterns(Needle::new(needle).runs.iter().filter_map(|run| run.context.as_ref()));
+        assert_eq!(contexts("new year"), [" year", "new "]);
+        assert_eq!(contexts("...you, "), ["..you,"]);
+        for (needle, is_context) in [
+            (" the", true),
+            ("you, ", false),
+            ("you,", true),
+            ("\r\nthe ", true),
+            ("...a", false),
+            ("a b", false),
+            ("the", false),
+        ] {
+            assert_eq!(Needle::new(needle).is_context, is_context, "{needle:?}");
         }
     }
 
     #[test]
-    fn exactness() {
-        let exact = |needle: &str| {
-            let needle = Needle::new(needle);
-            [Cut::Whole, Cut::Tokens, Cut::Joints].map(|cut| needle.is_exact(cut))
-        };
-        assert_eq!(exact("happy"), [true, true, true]);
-        assert_eq!(exact(""), [true, true, true]);
-        assert_eq!(exact("of the"), [true, false, true]);
-        for needle in ["re:", "off the", "of them", "a b c", "a - b", "a  b", " the"] {
-            assert_eq!(exact(needle), [true, false, false], "{needle:?}");
+    fn joints() {
+        let joints = |needle: &str| patterns(Needle::new(needle).pairs.iter().flat_map(|pair| &pair.forms));
+        assert_eq!(joints("new year"), ["new year", "new yea~|", "|~ew year", "|~ew yea~|"]);
+        assert_eq!(joints("a b"), ["a b"]);
+        assert_eq!(joints(" a b"), ["|a b"]);
+        for none in ["re:", " cats", "cats ", "a  b", "a, b", "happy", " "] {
+            assert!(joints(none).is_empty(), "{none:?}");
         }
-        assert_eq!(exact(&"x".repeat(65)), [false, false, false]);
+        let triples = |needle: &str| patterns(Needle::new(needle).triples.iter().map(|(_, _, piece)| piece));
+        assert_eq!(triples("one of the end"), ["one of the", "of the end"]);
+        assert!(triples("one of, the end").is_empty());
+        for (needle, is_joint) in [
+            ("of the", true),
+            ("one of the", true),
+            ("a://b", true),
+            ("a b c d", false),
+            (" a b", false),
+            ("ab", false),
+        ] {
+            assert_eq!(Needle::new(needle).is_joint, is_joint, "{needle:?}");
+        }
     }
 
     #[test]
     fn long_pieces_are_cut() {
         let (long, longest) = ("x".repeat(100), "x".repeat(200));
-        let tokens = |needle: &str| patterns(Needle::new(needle).pieces(Cut::Tokens).0);
+        let tokens = |needle: &str| patterns(Needle::new(needle).runs.iter().map(|run| &run.token));
         assert_eq!(tokens(&long), ["x".repeat(64)]);
         assert!(tokens(&format!("-{long}-")).contains(&format!("|{long}|")));
         assert!(tokens(&format!("-{longest}-")).contains(&format!("|{}", "x".repeat(64))));

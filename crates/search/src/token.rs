@@ -7,7 +7,10 @@
 //! [`NEEDLE_EXACT_BYTES_MAX`] bytes of a run lie together in one piece: the first piece begins the run, the last one ends it and is no
 //! shorter than that.
 //!
-//! A *joint* is where two words meet that only a space is between: the last bytes of the one, the space, the first bytes of the other.
+//! Where words meet, more is noted: see [`crate::links`].
+
+use crate::frequent::FrequentField;
+use crate::links::{Links, Run};
 
 /// The longest token, bytes.
 pub const TOKEN_BYTES_MAX: usize = 128;
@@ -67,7 +70,7 @@ pub enum Cut {
     Whole,
     /// Into words and what stands between.
     Tokens,
-    /// The same, and where they meet is noted as well: needles of several tokens have fewer wrong candidates, those of short words none.
+    /// The same, and where words meet is noted as well: needles of several tokens have fewer wrong candidates, those of frequent words none.
     Joints,
 }
 
@@ -91,18 +94,11 @@ impl Cut {
 pub(crate) enum Kind {
     /// A token.
     Token,
-    /// The end of a word, the gap, the beginning of the next word.
+    /// A frequent word with what surrounds it.
+    Context,
+    /// Where words meet.
     Joint,
 }
-
-/// What stands between the words of a joint. Other gaps are rare between the words of a phrase, and a joint for each would make the
-/// index half as large again.
-pub(crate) const JOINT_GAP: &str = " ";
-/// Bytes of the word before the gap that a joint has, at most. "of the" is a joint, and so are most pairs of the words that nearly every
-/// text has: where verifying would cost most.
-pub(crate) const JOINT_BEFORE_BYTES: usize = 2;
-/// Bytes of the word behind it, at most.
-pub(crate) const JOINT_BEHIND_BYTES: usize = 3;
 
 /// The first `len` bytes, or all.
 pub(crate) fn head(bytes: &[u8], len: usize) -> &[u8] {
@@ -114,7 +110,7 @@ pub(crate) fn tail(bytes: &[u8], len: usize) -> &[u8] {
     bytes.get(bytes.len().saturating_sub(len)..).unwrap_or(bytes)
 }
 
-/// Cuts texts that come in chunks into tokens. Memory: one token.
+/// Cuts texts that come in chunks into tokens. Memory: a few tokens.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
     /// The run so far, or the end of it that the next piece needs.
@@ -122,97 +118,90 @@ pub(crate) struct Tokens {
     class: Option<Class>,
     /// How the open run begins, when it was too long to be there still.
     head: Vec<u8>,
-    /// A joint in the making: the end of the word before, and the gap.
-    joint: Vec<u8>,
-    has_gap: bool,
+    links: Links,
 }
 
 impl Tokens {
     /// Takes the next chunk of a text, all of whose chunks are cut alike.
-    pub(crate) fn push(&mut self, chunk: &str, cut: Cut, mut emit: impl FnMut(Kind, &[u8])) {
+    pub(crate) fn push(
+        &mut self,
+        chunk: &str,
+        cut: Cut,
+        frequent: Option<&FrequentField>,
+        mut emit: impl FnMut(Kind, &[u8]),
+    ) {
         if cut == Cut::Whole {
             self.class = Some(Class::Word);
-            return self.extend(chunk.as_bytes(), cut, &mut emit);
+            return self.extend(chunk.as_bytes(), &mut emit);
         }
         let end = chunk.len();
         let mut at = 0;
         runs(chunk, |run, class| {
             if self.class != Some(class) {
-                self.end_run(cut, &mut emit);
+                self.end_run(cut, frequent, &mut emit);
             }
             let run = run.as_bytes();
             at += run.len();
             if at < end && self.open.is_empty() && run.len() <= TOKEN_BYTES_MAX {
                 // The usual case: the run begins and ends here.
-                emit(Kind::Token, run);
-                if cut == Cut::Joints {
-                    join(&mut self.joint, &mut self.has_gap, class, run, run, &mut emit);
-                }
-                return;
+                let run = Run { class, start: run, end: run, is_whole: true };
+                return follow(&mut self.links, &run, cut, frequent, &mut emit);
             }
             self.class = Some(class);
-            self.extend(run, cut, &mut emit);
+            self.extend(run, &mut emit);
         });
     }
 
     /// More of the open run.
-    fn extend(&mut self, run: &[u8], cut: Cut, emit: &mut impl FnMut(Kind, &[u8])) {
+    fn extend(&mut self, run: &[u8], emit: &mut impl FnMut(Kind, &[u8])) {
         for piece in run.chunks(TOKEN_BYTES_MAX) {
             self.open.extend_from_slice(piece);
             while let Some(piece) = self.open.get(..TOKEN_BYTES_MAX).filter(|_| self.open.len() > TOKEN_BYTES_MAX) {
                 emit(Kind::Token, piece);
-                if cut == Cut::Joints && self.head.is_empty() {
-                    self.head.extend_from_slice(head(piece, JOINT_BEHIND_BYTES));
+                if self.head.is_empty() {
+                    self.head.extend_from_slice(head(piece, HEAD_BYTES));
                 }
                 self.open.drain(..STRIDE);
             }
         }
     }
 
-    fn end_run(&mut self, cut: Cut, emit: &mut impl FnMut(Kind, &[u8])) {
+    fn end_run(&mut self, cut: Cut, frequent: Option<&FrequentField>, emit: &mut impl FnMut(Kind, &[u8])) {
         if let Some(class) = self.class.take().filter(|_| !self.open.is_empty()) {
-            emit(Kind::Token, &self.open);
-            if cut == Cut::Joints {
-                let start = if self.head.is_empty() { &self.open } else { &self.head };
-                join(&mut self.joint, &mut self.has_gap, class, start, &self.open, emit);
-            }
+            let is_whole = self.head.is_empty();
+            let start = if is_whole { &self.open } else { &self.head };
+            let run = Run { class, start, end: &self.open, is_whole };
+            follow(&mut self.links, &run, cut, frequent, emit);
             self.open.clear();
         }
         self.head.clear();
     }
 
     /// The text ends; no run reaches into the next one.
-    pub(crate) fn end(&mut self, cut: Cut, emit: &mut impl FnMut(Kind, &[u8])) {
-        self.end_run(cut, emit);
-        self.joint.clear();
-        self.has_gap = false;
+    pub(crate) fn end(&mut self, cut: Cut, frequent: Option<&FrequentField>, emit: &mut impl FnMut(Kind, &[u8])) {
+        self.end_run(cut, frequent, emit);
+        self.links.end(emit);
     }
 }
 
-/// A run has ended, of which these are the beginning and the end (both all of it when it is short): `joint` goes on.
+/// Of a long run so much is kept of the beginning: more than anything notes of it.
+const HEAD_BYTES: usize = 8;
+
+/// A run has ended: its last token, and what it links.
 #[inline]
-fn join(
-    joint: &mut Vec<u8>,
-    has_gap: &mut bool,
-    class: Class,
-    start: &[u8],
-    end: &[u8],
+fn follow(
+    links: &mut Links,
+    run: &Run<'_>,
+    cut: Cut,
+    frequent: Option<&FrequentField>,
     emit: &mut impl FnMut(Kind, &[u8]),
 ) {
-    match class {
-        Class::Word => {
-            if *has_gap {
-                joint.extend_from_slice(head(start, JOINT_BEHIND_BYTES));
-                emit(Kind::Joint, joint);
-            }
-            joint.clear();
-            joint.extend_from_slice(tail(end, JOINT_BEFORE_BYTES));
-            *has_gap = false;
-        }
-        Class::Between => {
-            *has_gap = !joint.is_empty() && start == JOINT_GAP.as_bytes();
-            joint.extend_from_slice(JOINT_GAP.as_bytes());
-        }
+    let has_context = cut != Cut::Whole && frequent.is_some_and(|frequent| Links::is_frequent(frequent, run));
+    if !has_context {
+        emit(Kind::Token, run.end);
+    }
+    if cut != Cut::Whole {
+        links.run(run, has_context, frequent, cut == Cut::Joints, emit);
     }
 }
 
@@ -230,9 +219,9 @@ mod tests {
             }
         };
         for chunk in chunks {
-            tokens.push(chunk, cut, &mut emit);
+            tokens.push(chunk, cut, None, &mut emit);
         }
-        tokens.end(cut, &mut emit);
+        tokens.end(cut, None, &mut emit);
         all
     }
 
@@ -248,13 +237,16 @@ mod tests {
 
     #[test]
     fn joints_are_where_words_meet() {
-        assert_eq!(joints(&["the quick brown, fox of the"]), ["he qui", "ck bro", "ox of", "of the"]);
+        assert_eq!(
+            joints(&["the quick brown, fox of the"]),
+            ["\u{1}he qui\u{1}", "\u{1}ck bro\u{1}", "\u{1}ox of", "of the"]
+        );
         assert_eq!(joints(&["a b", "c", " d. e  f"]), ["a bc", "bc d"]);
         for none in [" x", "x ", "word", "...", " ", "", "a-b", "a\nb"] {
             assert!(joints(&[none]).is_empty(), "{none:?}");
         }
         let word = "abcdefgh".repeat(40);
-        assert_eq!(joints(&[&word, " ", &word]), ["gh abc"]);
+        assert_eq!(joints(&[&word, " ", &word]), ["\u{1}gh abc\u{1}"]);
     }
 
     #[test]

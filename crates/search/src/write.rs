@@ -3,8 +3,9 @@
 use model::{Error, ErrorKind, Result};
 
 use crate::codec::put_varint;
+use crate::find::SECTIONS;
 use crate::format::{BLOCK_LISTS_BYTES, BLOCK_TOKENS_BYTES, BlockEntry, DELIMITER, Footer};
-use crate::lists;
+use crate::lists::{self, Form};
 use crate::token::Cut;
 
 /// Takes the bytes of an image in order.
@@ -17,7 +18,7 @@ pub(crate) struct Writer<'o> {
     base: u64,
     span: u64,
     cuts: Vec<Cut>,
-    /// Blocks of each section: the tokens and the joints of one field after another.
+    /// Blocks of each section: the tokens, the contexts and the joints of one field after another.
     sections: Vec<u32>,
     numbers_crc: u32,
     table: Vec<u8>,
@@ -60,8 +61,8 @@ impl<'o> Writer<'o> {
         self.tokens.extend_from_slice(token);
         self.tokens.push(DELIMITER);
         let from = self.lists.len();
-        let is_bits = lists::encode(docs, &mut self.lists);
-        put_varint(&mut self.lengths, ((self.lists.len() - from) as u64) << 1 | u64::from(is_bits));
+        let form = lists::encode(docs, &mut self.lists);
+        put_varint(&mut self.lengths, ((self.lists.len() - from) as u64) << Form::CODE_BITS | form.code());
         self.count += 1;
         if self.tokens.len() >= BLOCK_TOKENS_BYTES || self.lists.len() >= BLOCK_LISTS_BYTES {
             self.end_block()?;
@@ -97,7 +98,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// What follows belongs to the joints of the field, or to the tokens of the next one.
+    /// What follows belongs to the next section of the field, or to the first of the next one.
     pub(crate) fn end_section(&mut self) -> Result<()> {
         self.end_block()?;
         self.sections.push(self.blocks - self.blocks_before);
@@ -118,7 +119,7 @@ impl<'o> Writer<'o> {
     /// Writes the table and the footer. `covered`: the documents of the image, rising, from its base on. The image's length, bytes.
     pub(crate) fn finish(mut self, covered: impl Iterator<Item = u32>) -> Result<u64> {
         let mut tail = Vec::new();
-        for (cut, blocks) in self.cuts.iter().zip(self.sections.chunks(2)) {
+        for (cut, blocks) in self.cuts.iter().zip(self.sections.chunks(SECTIONS)) {
             tail.extend_from_slice(&cut.code().to_le_bytes());
             blocks.iter().for_each(|blocks| tail.extend_from_slice(&blocks.to_le_bytes()));
         }

@@ -11,6 +11,10 @@
 
 mod dialogue;
 mod formats;
+#[path = "../../store-sql/tests/support/mariadb.rs"]
+mod mariadb;
+#[path = "formats/sql.rs"]
+mod sql;
 
 use std::path::{Path, PathBuf};
 
@@ -94,6 +98,11 @@ fn on_mbox_files_of_others() {
 #[test]
 fn on_mbox_files_with_little_room_in_the_output() {
     play_all(Cuts::SmallOutput, Format::Delivered);
+}
+
+#[test]
+fn on_a_database() {
+    play_all(Cuts::Lines, Format::Sql);
 }
 
 #[test]

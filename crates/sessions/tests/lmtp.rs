@@ -83,7 +83,7 @@ fn play(script: &str) -> Arc<Context> {
                 _ => {
                     if !sent.is_empty() {
                         assert_eq!(said, "", "before {line}");
-                        said = client.ask(&std::mem::take(&mut sent));
+                        said = client.ask(std::mem::take(&mut sent));
                     }
                     let (found, rest) =
                         said.split_once("\r\n").unwrap_or_else(|| panic!("nothing came for {line}: {said:?}"));

@@ -315,12 +315,12 @@ fn patience_ends() {
     assert_eq!(inbox(&account(&context)).exists(), 3, "nothing is deleted without QUIT");
 
     let mut client = local(&context);
-    let said = client.ask(&"GET / HTTP/1.1\r\n".repeat(9));
+    let said = client.ask("GET / HTTP/1.1\r\n".repeat(9));
     assert!(client.is_closed && said.matches("-ERR").count() == 5, "{said}");
 
     let mut client = local(&context);
     client.said();
-    assert_eq!(client.ask(&("x".repeat(1 << 20) + "\r\nNOOP\r\n")).matches("-ERR").count(), 2);
+    assert_eq!(client.ask("x".repeat(1 << 20) + "\r\nNOOP\r\n").matches("-ERR").count(), 2);
 
     let mut client = local(&context);
     client.ask("USER ann\r\nPASS x\r\n");

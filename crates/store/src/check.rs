@@ -28,7 +28,10 @@ pub struct CheckReport {
 
 impl Account {
     /// Reads everything and verifies it. Sessions go on meanwhile.
+    ///
+    /// Of mailboxes in files of other programs the log is brought up to date first; then each file is held against it.
     pub fn check(&self) -> Result<CheckReport> {
+        let files = self.inner.files().map_or_else(|| Ok(Vec::new()), |files| files.check())?;
         let log = self.inner.log().check()?;
         let mut report = CheckReport {
             messages: log.messages,
@@ -36,8 +39,9 @@ impl Account {
             bytes: log.bytes,
             derived: 0,
             indexed: 0,
-            findings: log.findings,
+            findings: files,
         };
+        report.findings.extend(log.findings);
         // What was damaged already when the account was opened may have been left out since.
         for finding in self.inner.log().damage() {
             if !report.findings.contains(&finding) {

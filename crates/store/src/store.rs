@@ -379,6 +379,11 @@ impl Store {
         Ok((log, slot))
     }
 
+    /// An account on a log that was opened elsewhere: of a copy that is only looked at.
+    pub(crate) fn account_on(&self, name: &AccountName, log: Arc<Log>, foreign: Arc<ForeignSlot>) -> Result<Account> {
+        Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign)
+    }
+
     /// A directory name that no account can have; what is left of it is cleared away when the store is opened.
     pub(crate) fn temporary(&self, what: &str) -> PathBuf {
         self.accounts_dir.join(format!(".{what}-{:016x}", self.env.random.u64()))

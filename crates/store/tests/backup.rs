@@ -14,7 +14,7 @@ use model::{AccountName, DateTime, ErrorKind, MailboxId, MailboxName, Result, Sy
 use platform::Prng;
 use platform::sim::SimEnv;
 use store::backup::{Pick, Repository, RestoreOptions, RestoreReport, SaveReport, Snapshot};
-use store::{Account, FlagNames, NewMessage, Options, Store, StoreFlags, StoreMode};
+use store::{Account, AccountFormat, FlagNames, MaildirLayout, NewMessage, Options, Store, StoreFlags, StoreMode};
 
 const HISTORIES: u64 = 1000;
 
@@ -386,4 +386,118 @@ fn a_directory_with_something_else_is_left_alone() {
     let error = Repository::create(env.clone(), Path::new("/home")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(Repository::open(env, Path::new("/nowhere")).unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+/// Accounts in files of others: their octets are read through the format, each once.
+#[test]
+fn mail_in_files_is_saved_and_comes_back() {
+    let mbox = AccountFormat::Mbox { inbox: "/var/mail/ann".into(), root: "/home/ann/mail".into() };
+    let maildir = AccountFormat::Maildir { root: "/home/ann/Maildir".into(), layout: MaildirLayout::default() };
+    for format in [mbox, maildir] {
+        let sim = SimEnv::new(12);
+        let store = open(&sim);
+        store.create_account_as(&name("ann"), &format).unwrap();
+        let account = store.account(&name("ann")).unwrap();
+        let deliver = |number: u32| {
+            let text = format!("Subject: {number}\n\n{}\n", "delivered ".repeat(100));
+            let disk = sim.env().disk;
+            let (path, text) = match &format {
+                AccountFormat::Mbox { inbox, .. } => {
+                    (inbox.clone(), format!("From a@b Thu Aug 22 12:36:23 2002\n{text}\n"))
+                }
+                _ => (PathBuf::from(format!("/home/ann/Maildir/new/1000{number}.M1.host")), text),
+            };
+            disk.create_dir_all_durable(path.parent().unwrap()).unwrap();
+            let file = disk.open(&path, platform::OpenMode::Create).unwrap();
+            file.write_at(text.as_bytes(), file.len().unwrap()).unwrap();
+            file.sync_data().unwrap();
+            sim.clock.advance(Duration::from_secs(2));
+        };
+        (1..=40).for_each(deliver);
+        let inbox = account.mailbox(&MailboxName::inbox()).unwrap();
+        account.refresh(inbox).unwrap();
+        append(&account, inbox, 1, 300).unwrap();
+        account.create_mailbox(&mailbox("work"), &[]).unwrap();
+        let work = account.mailbox(&mailbox("work")).unwrap();
+        account.copy(inbox, &UidSet::range(1, 3), work).unwrap();
+        expunge(&account, inbox, &UidSet::range(2, 2)).unwrap();
+        let flags = FlagNames { system: vec![SystemFlag::Flagged], keywords: vec![] };
+        let request = StoreFlags { mode: StoreMode::Add, flags, unchanged_since: None };
+        account.store_flags(inbox, &UidSet::range(3, 9), &request).unwrap();
+        let first = save(&sim, &account).unwrap();
+        let before = observe(&account);
+        assert_eq!(before["INBOX"].1.len(), 40);
+        // Only what is new is copied, and what is gone is in the older one.
+        deliver(41);
+        expunge(&account, inbox, &UidSet::range(4, 20)).unwrap();
+        account.write_back(inbox, store::Moment::Close).unwrap();
+        let second = save(&sim, &account).unwrap();
+        let after = observe(&account);
+        let packs = |report: &SaveReport| report.snapshot.octets.len();
+        assert_eq!((packs(&first), packs(&second)), (1, 2));
+        let of_packs: u64 = second.snapshot.octets.iter().skip(1).map(|pack| pack.len).sum();
+        assert!(of_packs < 500, "one message: {of_packs}");
+        assert_eq!(findings(&sim), []);
+        let third = save(&sim, &account).unwrap();
+        assert_eq!(third.snapshot.octets, second.snapshot.octets);
+        for (snapshot, seen, to) in [(&first.snapshot, &before, "bob"), (&second.snapshot, &after, "cid")] {
+            let report = restore(&sim, &store, snapshot, to, "", "");
+            assert_eq!((report.damaged, report.account_is_new), (vec![], true));
+            let restored = store.account(&name(to)).unwrap();
+            assert_eq!(restored.format().unwrap(), AccountFormat::Native);
+            assert_eq!(observe(&restored), *seen);
+            assert_eq!(restored.check().unwrap().findings, []);
+        }
+        // Into place: what was expunged comes back, and into its files as well.
+        let report = restore(&sim, &store, &first.snapshot, "ann", "INBOX", "");
+        assert_eq!((report.restored, report.damaged), (17, vec![]));
+        account.write_back(inbox, store::Moment::Close).unwrap();
+        let texts = |seen: &Seen| -> Vec<Vec<u8>> {
+            let mut texts: Vec<_> = seen["INBOX"].1.values().map(|(_, _, text)| text.clone()).collect();
+            texts.sort();
+            texts
+        };
+        let mut wanted = texts(&before);
+        wanted.extend(
+            after["INBOX"].1.values().map(|(_, _, text)| text.clone()).filter(|text| !texts(&before).contains(text)),
+        );
+        wanted.sort();
+        assert_eq!(texts(&observe(&account)), wanted);
+        // What only the first needed goes with it.
+        let gone = repository(&sim).unwrap().forget(&name("ann"), 1).unwrap();
+        assert_eq!((gone.len(), findings(&sim)), (2, vec![]));
+    }
+}
+
+#[test]
+fn messages_are_chosen() {
+    let sim = SimEnv::new(13);
+    let (store, account, inbox) = with_account(&sim);
+    account.create_mailbox(&mailbox("work"), &[]).unwrap();
+    let work = account.mailbox(&mailbox("work")).unwrap();
+    for number in 1..=20 {
+        append(&account, if number % 2 == 0 { work } else { inbox }, number, 300).unwrap();
+    }
+    let saved = save(&sim, &account).unwrap();
+    expunge(&account, inbox, &UidSet::range(1, 10)).unwrap();
+    expunge(&account, work, &UidSet::range(1, 10)).unwrap();
+    let choice = |source: &Account, view: &store::View| {
+        let query = store::search::Query::Header("Subject".to_owned(), "1".to_owned());
+        let (seqs, _) = store::search::Search::new(view.clone(), source.reader(), query, 0).finish()?;
+        Ok(view.uids_of(&seqs))
+    };
+    let options = RestoreOptions { account: name("ann"), mailbox: None, into: Some(mailbox("back")) };
+    let again = |into: &RestoreOptions| {
+        let repository = repository(&sim).unwrap();
+        let listener = &mut |_, _| ControlFlow::Continue(());
+        store.restore_chosen(&repository, &saved.snapshot, into, Some(&choice), listener).unwrap()
+    };
+    // 1, 10 to 19.
+    assert_eq!(again(&options).restored, 11);
+    let report = again(&options);
+    assert_eq!((report.restored, report.already_there), (0, 11));
+    // Into an account that is not there: only these.
+    let report = again(&RestoreOptions { account: name("bob"), mailbox: Some(mailbox("work")), into: None });
+    assert_eq!((report.account_is_new, report.restored), (true, 5));
+    assert_eq!(observe(&store.account(&name("bob")).unwrap())["work"].1.len(), 5);
 }

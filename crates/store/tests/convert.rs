@@ -14,11 +14,12 @@ use model::{AccountName, DateTime, ErrorKind, Keyword, MailboxName, SystemFlag, 
 use platform::sim::SimEnv;
 use platform::{Disk, OpenMode, Prng};
 use store::convert::{self, ConvertReport, Phase};
-use store::{Account, AccountFormat, FlagNames, NewMessage, Options, Store, StoreFlags, StoreMode};
+use store::{Account, AccountFormat, FlagNames, MaildirLayout, NewMessage, Options, Store, StoreFlags, StoreMode};
 
 const CUTS: u64 = 150;
 const INBOX: &str = "/var/mail/ann";
 const ROOT: &str = "/home/ann/mail";
+const MAILDIR: &str = "/home/ann/Maildir";
 
 /// What a client sees of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +46,10 @@ fn name(text: &str) -> MailboxName {
 
 fn mbox() -> AccountFormat {
     AccountFormat::Mbox { inbox: PathBuf::from(INBOX), root: PathBuf::from(ROOT) }
+}
+
+fn maildir(layout: MaildirLayout) -> AccountFormat {
+    AccountFormat::Maildir { root: PathBuf::from(MAILDIR), layout }
 }
 
 fn open(sim: &SimEnv) -> model::Result<(Arc<Store>, Arc<Account>)> {
@@ -219,6 +224,53 @@ fn there_and_back_nothing_changes() {
     assert_eq!(account.check().unwrap().findings, []);
 }
 
+/// Native, mbox, Maildir, native.
+#[test]
+fn around_and_around() {
+    for layout in MaildirLayout::ALL {
+        let sim = SimEnv::new(4);
+        odd_account(&sim);
+        let (store, account) = open(&sim).unwrap();
+        let before = seen(&account);
+        let mut digests = std::collections::BTreeSet::new();
+        for to in [mbox(), maildir(layout), mbox(), AccountFormat::Native, maildir(layout), AccountFormat::Native] {
+            let report = into(&account, &to);
+            assert_eq!(report.format, to);
+            digests.insert(report.proof.unwrap().sha256);
+            if matches!(to, AccountFormat::Maildir { .. }) {
+                assert_eq!(report.stayed, [], "a Maildir can hold everything");
+            }
+            assert_eq!(seen(&account), before, "{to:?}");
+            convert::finish(&account, &mut go_on()).unwrap();
+            assert_eq!(seen(&account), before, "{to:?}, finished");
+            // What was left behind on the way from files into other files is removed by hand.
+            for (path, is_used) in [
+                (ROOT, matches!(to, AccountFormat::Mbox { .. })),
+                (MAILDIR, matches!(to, AccountFormat::Maildir { .. })),
+            ] {
+                if !is_used && sim.disk.exists(Path::new(path)).unwrap() {
+                    remove_all(&sim, Path::new(path));
+                }
+            }
+            if !matches!(to, AccountFormat::Mbox { .. }) && sim.disk.exists(Path::new(INBOX)).unwrap() {
+                sim.disk.remove(Path::new(INBOX)).unwrap();
+            }
+            while store.maintain().unwrap() {}
+            assert_eq!(seen(&account), before, "{to:?}, after a while");
+            assert_eq!(account.check().unwrap().findings, []);
+        }
+        assert_eq!(digests.len(), 1, "the same account in every format");
+    }
+}
+
+fn remove_all(sim: &SimEnv, dir: &Path) {
+    for entry in sim.disk.list(dir).unwrap() {
+        let path = dir.join(&entry.name);
+        if entry.is_dir { remove_all(sim, &path) } else { sim.disk.remove(&path).unwrap() }
+    }
+    sim.disk.remove_dir(dir).unwrap();
+}
+
 #[test]
 fn it_is_taken_back() {
     let sim = SimEnv::new(2);
@@ -296,11 +348,11 @@ fn what_is_refused() {
     assert!(into(&account, &mbox()).proof.is_some());
 }
 
-/// Native, mbox, finished, native, finished; from wherever it was interrupted.
-fn steps(account: &Account, done: &mut u32) -> model::Result<()> {
+/// Native, files, finished, native, finished; from wherever it was interrupted.
+fn steps(account: &Account, files: &AccountFormat, done: &mut u32) -> model::Result<()> {
     for step in *done..4 {
         let result = match step {
-            0 => convert::convert(account, &mbox(), &mut go_on()),
+            0 => convert::convert(account, files, &mut go_on()),
             2 => convert::convert(account, &AccountFormat::Native, &mut go_on()),
             _ => convert::finish(account, &mut go_on()),
         };
@@ -311,8 +363,8 @@ fn steps(account: &Account, done: &mut u32) -> model::Result<()> {
                 let (format, phase) = (account.format()?, convert::phase(account)?);
                 let kept = matches!(phase, Some(Phase::Kept { .. }));
                 let is_done = match step {
-                    0 => format == mbox() && kept,
-                    1 => format == mbox() && phase.is_none(),
+                    0 => format == *files && kept,
+                    1 => format == *files && phase.is_none(),
                     2 => format == AccountFormat::Native && kept,
                     _ => format == AccountFormat::Native && phase.is_none(),
                 };
@@ -325,7 +377,12 @@ fn steps(account: &Account, done: &mut u32) -> model::Result<()> {
     Ok(())
 }
 
+fn files_of(seed: u64) -> AccountFormat {
+    [mbox(), maildir(MaildirLayout::MaildirPlusPlus), maildir(MaildirLayout::Fs)][seed as usize % 3].clone()
+}
+
 fn cut(seed: u64, operations: u64) {
+    let files = files_of(seed);
     let sim = SimEnv::new(seed);
     odd_account(&sim);
     let before = {
@@ -337,7 +394,7 @@ fn cut(seed: u64, operations: u64) {
     let mut done = 0;
     sim.disk.crash_at(prng.between(1, operations));
     for attempt in 0.. {
-        let result = open(&sim).and_then(|(_store, account)| steps(&account, &mut done));
+        let result = open(&sim).and_then(|(_store, account)| steps(&account, &files, &mut done));
         if !sim.disk.is_off() {
             result.unwrap();
             break;
@@ -360,19 +417,20 @@ fn cut(seed: u64, operations: u64) {
 fn the_power_may_go_at_any_moment() {
     let number = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     // How many operations there are.
-    let sim = SimEnv::new(5);
-    odd_account(&sim);
-    let from = sim.disk.stats().operations;
-    {
+    let operations = [0, 1, 2].map(|seed| {
+        let sim = SimEnv::new(5);
+        odd_account(&sim);
+        let from = sim.disk.stats().operations;
         let (_store, account) = open(&sim).unwrap();
-        steps(&account, &mut 0).unwrap();
-    }
-    let operations = sim.disk.stats().operations - from;
+        steps(&account, &files_of(seed), &mut 0).unwrap();
+        sim.disk.stats().operations - from
+    });
     let seeds = match number("MAILYARD_SEED") {
         Some(seed) => seed..seed + 1,
         None => 100..100 + number("MAILYARD_CUTS").unwrap_or(CUTS),
     };
     for seed in seeds {
+        let operations = operations[seed as usize % 3];
         if let Err(panic) = std::panic::catch_unwind(|| cut(seed, operations)) {
             eprintln!("the cut of seed {seed} of {operations} operations failed: repeat it with MAILYARD_SEED={seed}");
             std::panic::resume_unwind(panic);

@@ -22,7 +22,7 @@ use platform::{OpenMode, Prng};
 use history::{Session, flag_names, is_machine_error, look, random_flags, schedule};
 use store::{Account, AccountFormat, Moment, NewMessage, Options, Store, StoreFlags, StoreMode};
 
-const HISTORIES: u64 = 1000;
+const HISTORIES: u64 = 3000;
 const OPERATIONS: u64 = 40;
 /// A dotlock whose contents were lost in a power cut is in the way for so long.
 const DOTLOCK_STALE: Duration = Duration::from_secs(130);

@@ -16,7 +16,7 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("index", &["model", "platform"]),
     ("search", &["model", "platform"]),
     ("store", &["model", "platform", "mime", "index", "search"]),
-    ("store-sql", &["store", "model", "mime"]),
+    ("store-sql", &["store", "index", "model", "platform", "mime"]),
     ("imap-proto", &["model"]),
     ("sessions", &["model", "mime", "imap-proto", "store"]),
     ("jmap", &["model", "mime", "store"]),

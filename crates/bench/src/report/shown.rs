@@ -50,6 +50,7 @@ pub fn measure(name: &str) -> String {
         "rate" => "Rate",
         "bytes_read" => "Bytes read",
         "bytes_written" => "Bytes written",
+        "disk_written" => "Bytes that the disk was given",
         "cpu_user" => "Processor time, user",
         "cpu_system" => "Processor time, system",
         "peak_memory" => "Peak memory",

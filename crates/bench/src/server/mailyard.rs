@@ -1,6 +1,6 @@
 //! A Mailyard server of our own: started for the measurement, watched, stopped by its process id.
 
-use super::{Local, Server};
+use super::{Local, Server, Service};
 use crate::error::{Doing, Error, Result};
 use crate::interrupt;
 use crate::results::ServerInfo;
@@ -34,18 +34,38 @@ pub enum Form {
     Native,
     /// In mbox files.
     Mbox,
+    /// In a Maildir.
+    Maildir,
+}
+
+impl Form {
+    /// The format, as results name it.
+    fn name(self) -> &'static str {
+        match self {
+            Form::Native => "native",
+            Form::Mbox => "mbox",
+            Form::Maildir => "maildir",
+        }
+    }
+
+    /// Whether the mail is in files of its own, beside the data directory.
+    fn has_files(self) -> bool {
+        self != Form::Native
+    }
 }
 
 /// A server process and its data.
 pub struct Mailyard {
     program: PathBuf,
     form: Form,
-    /// The mbox files, where there are some: a folder for each account.
+    /// The mbox files or Maildirs, where there are some: a folder for each account.
     mail: PathBuf,
     data: PathBuf,
     log: PathBuf,
     config: PathBuf,
     child: Option<Child>,
+    lmtp: u16,
+    pop3: u16,
     /// Where it listens, and the first account that was made on it.
     pub address: Address,
     accounts: usize,
@@ -73,6 +93,8 @@ impl Mailyard {
             log: work.join("server.log"),
             config: work.join("mailyard.toml"),
             child: None,
+            lmtp: free_port()?,
+            pop3: free_port()?,
             address,
             accounts: 1,
         };
@@ -86,11 +108,14 @@ impl Mailyard {
     fn add_user(&self, user: &str) -> Result<()> {
         let mut add = self.tool("user");
         add.args(["add", user, "--password-stdin"]);
-        if self.form == Form::Mbox {
+        if self.form.has_files() {
             let folder = self.mail.join(user);
             std::fs::create_dir_all(&folder).doing(folder.display())?;
-            add.args(["--format", "mbox", "--inbox"]).arg(folder.join("INBOX"));
-            add.arg("--mail-root").arg(folder.join("mbox"));
+            add.args(["--format", self.form.name()]);
+            if self.form == Form::Mbox {
+                add.arg("--inbox").arg(folder.join("INBOX"));
+            }
+            add.arg("--mail-root").arg(folder.join(self.form.name()));
         }
         self.run(add, format!("{PASSWORD}\n").as_bytes())
     }
@@ -173,15 +198,9 @@ impl Server for Mailyard {
             output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string()).unwrap_or_default();
         let config = std::fs::read_to_string(&self.config).unwrap_or_default();
         ServerInfo {
-            name: match self.form {
-                Form::Native => "mailyard-native".into(),
-                Form::Mbox => "mailyard-mbox".into(),
-            },
+            name: format!("mailyard-{}", self.form.name()),
             version,
-            format: match self.form {
-                Form::Native => "native".into(),
-                Form::Mbox => "mbox".into(),
-            },
+            format: self.form.name().into(),
             durability: "every change is synced (fdatasync of the log, one for all that wait) before OK".into(),
             settings: config.lines().map(str::to_string).collect(),
         }
@@ -210,7 +229,9 @@ impl Local for Mailyard {
         let errors = log.try_clone().doing(self.log.display())?;
         let mut command = Command::new(&self.program);
         command.arg("serve").arg("--data").arg(&self.data).arg("--config").arg(&self.config);
-        command.arg("--listen").arg(format!("imap={}:{}", self.address.host, self.address.port));
+        for (protocol, port) in [("imap", self.address.port), ("lmtp", self.lmtp), ("pop3", self.pop3)] {
+            command.arg("--listen").arg(format!("{protocol}={}:{port}", self.address.host));
+        }
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         // Ctrl-C goes to the group of the terminal: this program alone decides when servers end.
         command.process_group(0);
@@ -256,15 +277,22 @@ impl Local for Mailyard {
         Ok(self.child.iter().map(Child::id).collect())
     }
 
+    fn port(&self, service: Service) -> Option<u16> {
+        Some(match service {
+            Service::Lmtp => self.lmtp,
+            Service::Pop3 => self.pop3,
+        })
+    }
+
     fn storage(&self, account: &Address) -> Vec<PathBuf> {
         let mut storage = vec![self.data.join("accounts").join(&account.user)];
-        storage.extend((self.form == Form::Mbox).then(|| self.mail.join(&account.user)));
+        storage.extend(self.form.has_files().then(|| self.mail.join(&account.user)));
         storage
     }
 
     fn files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.data.clone()];
-        files.extend((self.form == Form::Mbox).then(|| self.mail.clone()));
+        files.extend(self.form.has_files().then(|| self.mail.clone()));
         files
     }
 

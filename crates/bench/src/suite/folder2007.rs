@@ -9,7 +9,8 @@
 //!   and the header fields that mutt asks for, of all messages.
 //! - The first opening ever of a converted mailbox is a test of its own: it is when indexes are built.
 //! - A conversion ends when the result is on the disk (syncfs(2) is part of the time); it uses the server's own tool where it has one,
-//!   else the messages go over the wire; a note says which.
+//!   else the messages go over the wire; a note says which. Two programs that convert into a Maildir and serve nothing stand beside: mb2md,
+//!   which administrators use, and Python's `mailbox`.
 //! - tar writes into a pipe that is read to its end. GNU tar does not read the files at all when its output is /dev/null.
 //!
 //! Each repetition has an account of its own: every one converts into a mailbox that was never there.
@@ -17,6 +18,7 @@
 mod backup;
 mod conversion;
 mod opening;
+mod programs;
 
 use super::Suite;
 use crate::error::Result;
@@ -87,6 +89,7 @@ impl Suite for Folder2007 {
                 let account = account(contestant, number)?;
                 backup::measure(contestant, &account, tools, round)
             })?;
+            programs::measure(run, round)?;
             conversion::limit(run, round)?;
             if let Some(recording) = &replayed {
                 opening::limit(run, recording, round)?;

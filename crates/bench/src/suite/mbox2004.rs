@@ -8,14 +8,17 @@
 //! The steps of a round, each on a connection that has logged in already:
 //! 1. `first open`: SELECT of a file that was put in place while the server did not run, and that is out of the page cache;
 //! 2. `flags`: `STORE 1:* +FLAGS.SILENT (\Seen \Answered \Flagged)`;
-//! 3. `write back`: CHECK, CLOSE, LOGOUT, until no process of the server has the file open. The flags are then looked for in the file;
+//! 3. `write back`: CHECK, CLOSE, LOGOUT, until no process of the server has the file open for writing. The flags are then looked for in the file;
 //! 4. `reopen`: SELECT of the unchanged file, with the server just started and everything out of the page cache, then once more;
 //! 5. `open after 10`: SELECT after ten messages were added to the file as a delivery agent would;
 //! 6. `flags again`, `write back again`: two of the flags are taken away from all messages, and as in 3; the headers have room by now;
-//! 7. `expunge 1 %`: a random hundredth is marked and expunged, CLOSE, LOGOUT, until no process has the file open.
+//! 7. `expunge 1 %`: a random hundredth is marked and expunged, CLOSE, LOGOUT, until no
+//!    process has the file open for writing.
 //!
 //! What we changed, and why: reads and writes are those of the server's processes rather than of the whole system (/proc/PID/io), memory
-//! is the peak of the resident sets, and of the part of them that is no page of a mapped file (`peak_anonymous`); steps 4 to 7 were added,
+//! is the peak of the resident sets, and of the part of them that is no page of a mapped file (`peak_anonymous`); what the disk itself was
+//! given until all was synced is there as well (`disk_written`), since Linux counts a page of a file as written by a process when one octet of it
+//! changes, and such a page can be 2 MiB large, of which only the changed 4 KiB go to the disk; steps 4 to 7 were added,
 //! since nobody opens a mailbox only once; the mail is made from real mail, since the archive's own is not the same for everybody.
 //!
 //! A server that stores mail in another way has no first open: it is in the results as one that does not offer this.

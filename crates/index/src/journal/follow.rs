@@ -71,6 +71,11 @@ impl Log {
         self.journal.is_some()
     }
 
+    /// Whether this node may write: always, but for an account that several nodes share.
+    pub fn is_writer(&self) -> bool {
+        self.may_write()
+    }
+
     fn taking(&self) -> MutexGuard<'_, ()> {
         self.taking.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,6 +125,8 @@ impl Log {
     pub fn give_way(self: &Arc<Self>) -> Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let _taking = self.taking();
+        // In this order: after it nobody queues anything, and what is queued becomes durable.
+        journal.stop();
         self.settle_queue(&**journal);
         journal.give()
     }

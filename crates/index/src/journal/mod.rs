@@ -41,6 +41,9 @@ pub trait Journal: Foreign {
     /// once when another node is.
     fn take(&self, since: ModSeq, wait: Wait) -> Result<Option<News>>;
 
+    /// From now on this node is not the writer, but for what was begun: [`Journal::commit`] still does it. Costs nothing.
+    fn stop(&self);
+
     /// Gives the right to write to who waits for it, or to whoever comes. Nothing is being committed meanwhile.
     fn give(&self) -> Result<()>;
 

@@ -56,6 +56,7 @@ pub(super) fn described(format: &AccountFormat) -> String {
         AccountFormat::Native => "native".to_owned(),
         AccountFormat::Mbox { inbox, root } => format!("mbox, {}, {}", inbox.display(), root.display()),
         AccountFormat::Maildir { root, layout } => format!("maildir, {}, {}", root.display(), layout.as_str()),
+        AccountFormat::Sql => "sql".to_owned(),
     }
 }
 
@@ -65,6 +66,7 @@ fn add_format(row: &mut Value, format: Option<&AccountFormat>) {
         Some(AccountFormat::Native) => ("native", None, None),
         Some(AccountFormat::Mbox { inbox, root }) => ("mbox", Some(inbox), Some(root)),
         Some(AccountFormat::Maildir { root, .. }) => ("maildir", None, Some(root)),
+        Some(AccountFormat::Sql) => ("sql", None, None),
     };
     let layout = match format {
         Some(AccountFormat::Maildir { layout, .. }) => Some(layout.as_str()),

@@ -6,11 +6,12 @@ use std::path::Path;
 use model::{AccountName, Error, ErrorKind, Result};
 use platform::Env;
 use serde_json::{Value, json};
-use store::backup::{Pick, Repository, Snapshot};
+use store::backup::{Choice, Pick, Repository, Snapshot};
+use store::{Account, View};
 
 pub use store::backup::RestoreOptions as Place;
 
-use super::{Context, Progress, care};
+use super::{Context, Progress, care, search};
 
 /// The snapshot that is meant: by name, by time, or the newest one.
 pub fn pick(id: Option<String>, at_unix_seconds: Option<i64>) -> Pick {
@@ -59,11 +60,15 @@ pub fn restore(
     from: &Path,
     pick: &Pick,
     place: &Place,
+    query: Option<&str>,
     progress: &mut dyn Progress,
 ) -> Result<Value> {
     let repository = Repository::open(context.store.env().clone(), from)?;
     let snapshot = repository.pick(user, pick)?;
-    let report = context.store.restore_backup(&repository, &snapshot, place, &mut octets(progress))?;
+    let now = context.store.env().clock.now().seconds;
+    let choice = query.map(|query| move |account: &Account, view: &View| search::chosen(account, view, query, now));
+    let choice = choice.as_ref().map(|choice| choice as &Choice<'_>);
+    let report = context.store.restore_chosen(&repository, &snapshot, place, choice, &mut octets(progress))?;
     for damaged in &report.damaged {
         progress.notice(format!("left out: {damaged}"));
     }

@@ -13,7 +13,7 @@ pub fn restore(context: &Context, user: &str, mailbox: &str, since_unix_seconds:
     Ok(json!({
         "mailbox": name.as_str(),
         "mailbox_was_deleted": restored.mailbox.is_some(),
-        "restored": restored.uids.len(),
+        "restored": restored.uids.len() + restored.from_file.len(),
     }))
 }
 

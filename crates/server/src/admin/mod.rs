@@ -82,14 +82,14 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
             convert::run(context, &user, to, step, progress)
         }
         Request::Backup { user, to } => backup::save(context, user.as_deref(), &to, progress),
-        Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user } => {
+        Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user, query } => {
             let place = backup::Place {
                 account: AccountName::new(as_user.as_ref().unwrap_or(&user))?,
                 mailbox: mailbox.as_deref().map(MailboxName::new).transpose()?,
                 into: into.as_deref().map(MailboxName::new).transpose()?,
             };
             let pick = backup::pick(snapshot, at_unix_seconds);
-            backup::restore(context, &AccountName::new(&user)?, &from, &pick, &place, progress)
+            backup::restore(context, &AccountName::new(&user)?, &from, &pick, &place, query.as_deref(), progress)
         }
         Request::Check { user, repair } => care::check(context, user.as_deref(), repair, progress),
         Request::Search { user, mailbox, query, imap, verify } => {

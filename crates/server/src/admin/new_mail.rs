@@ -31,6 +31,7 @@ impl NewMailDefaults {
         let form = wish.format.unwrap_or(match self.format.default {
             MailFormat::Native => AccountForm::Native,
             MailFormat::Mbox => AccountForm::Mbox,
+            MailFormat::Sql => AccountForm::Sql,
             MailFormat::Maildir => AccountForm::Maildir,
         });
         if wish.inbox.is_some() && form != AccountForm::Mbox {
@@ -40,10 +41,11 @@ impl NewMailDefaults {
             return Err(invalid("--layout is for --format maildir only".to_owned()));
         }
         match form {
-            AccountForm::Native if wish.mail_root.is_some() => {
+            AccountForm::Native | AccountForm::Sql if wish.mail_root.is_some() => {
                 Err(invalid("--mail-root is for --format mbox and --format maildir only".to_owned()))
             }
             AccountForm::Native => Ok(AccountFormat::Native),
+            AccountForm::Sql => Ok(AccountFormat::Sql),
             AccountForm::Mbox => {
                 let inbox = wish.inbox.unwrap_or_else(|| self.mbox.inbox.of(name.as_str()));
                 let root = wish.mail_root.unwrap_or_else(|| self.mbox.root.of(name.as_str()));

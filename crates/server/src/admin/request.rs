@@ -128,6 +128,9 @@ pub enum Request {
         into: Option<String>,
         /// The account that gets them.
         as_user: Option<String>,
+        /// Messages that these terms name only.
+        #[serde(default)]
+        query: Option<String>,
     },
     /// Verifies every record and checksum.
     Check {
@@ -191,6 +194,8 @@ pub enum AccountForm {
     Native,
     /// mbox files that other programs may use as well.
     Mbox,
+    /// The database that the configuration names.
+    Sql,
     /// A tree of Maildirs that other programs may use as well.
     Maildir,
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use model::{Error, ErrorKind, Result};
 use platform::Env;
 use serde_json::Value;
-use store::Store;
 
 use super::args::{Admin, Backup, BackupAction, BackupOptions, Convert, Global, RemoteOptions, User};
 use super::bar::Bar;
@@ -17,7 +16,7 @@ use crate::admin::{self, NewMail, Password, Progress, Request, backup};
 use crate::config::Config;
 use crate::control;
 use crate::pull::Remote;
-use crate::serve::{Maintenance, store_options};
+use crate::serve::{Maintenance, open_store};
 use crate::users::Directory;
 
 /// Exit code of `check`, and of `search --verify`, when something is damaged.
@@ -45,7 +44,7 @@ fn show(global: &Global, result: &Value) -> Result<ExitCode> {
 fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
     let data = &config.server.data;
     let env = Env::real();
-    match Store::open(env.clone(), data.clone(), store_options(config)) {
+    match open_store(&env, config) {
         Ok(store) => {
             let users = Arc::new(Directory::open(env, data)?);
             let context = admin::Context { store, users, new_mail: admin::NewMailDefaults::of(config) };
@@ -115,9 +114,9 @@ fn request(command: Admin) -> Result<Request> {
         },
         Admin::Export { user, mailbox, format, to } => Request::Export { user, mailbox, format, to: absolute(&to)? },
         Admin::Restore { user, mailbox, since, backup } => restore_request(user, mailbox, since, backup)?,
-        Admin::Convert(Convert { user, to, inbox, mail_root, finish, rollback }) => {
+        Admin::Convert(Convert { user, to, inbox, mail_root, layout, finish, rollback }) => {
             let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
-            let to = NewMail { format: to, inbox: path(inbox)?, mail_root: path(mail_root)? };
+            let to = NewMail { format: to, inbox: path(inbox)?, mail_root: path(mail_root)?, layout };
             Request::Convert { user, to, finish, roll_back: rollback }
         }
         Admin::Backup(Backup { user, to, .. }) => {
@@ -153,12 +152,15 @@ fn restore_request(
     backup: BackupOptions,
 ) -> Result<Request> {
     let now = Env::real().clock.now().seconds;
-    let BackupOptions { from, at, snapshot, into, as_user } = backup;
+    let BackupOptions { from, at, snapshot, into, as_user, search: query } = backup;
+    if into.is_some() && mailbox.is_none() && query.is_none() {
+        return Err(Error::new(ErrorKind::Invalid, "--into is for --mailbox or --search"));
+    }
     match (from, mailbox, since) {
         (Some(from), mailbox, None) => {
             let at_unix_seconds = at.map(|at| at.unix_seconds(now));
             let from = absolute(&from)?;
-            Ok(Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user })
+            Ok(Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user, query })
         }
         (None, Some(mailbox), Some(since)) => {
             Ok(Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) })

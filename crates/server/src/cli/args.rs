@@ -51,7 +51,13 @@ pub enum Command {
         /// What to listen on, instead of a free loopback port
         #[arg(long, value_name = "PROTOCOL=ADDRESS:PORT", value_parser = listener)]
         listen: Vec<(Protocol, SocketAddr)>,
+        /// Where the sample mail lives: in Mailyard's own store, or in files that other programs can use meanwhile
+        #[arg(long, value_enum, default_value = "native")]
+        format: AccountForm,
     },
+    /// Several servers on one database
+    #[command(subcommand)]
+    Cluster(ClusterAction),
     /// Put a message from standard input into a mailbox, through the server when one runs. Exit codes are those of sysexits.h: 64, 67 (no
     /// such user), 73 (never possible), 75 (try again)
     Deliver(Deliver),
@@ -76,8 +82,27 @@ pub enum Command {
     },
     /// Show or check the configuration
     Config(ConfigAction),
+    /// Take care of the database that the configuration names
+    #[command(subcommand)]
+    Sql(Sql),
     #[command(flatten)]
     Admin(Admin),
+}
+
+/// What to do with several servers.
+#[derive(Debug, Subcommand)]
+pub enum ClusterAction {
+    /// Start three database servers (Galera) and two Mailyard servers in a temporary directory, with sample mail, and say how to connect
+    Demo,
+}
+
+/// What to do with the database.
+#[derive(Debug, Subcommand)]
+pub enum Sql {
+    /// Make the tables, or bring them up to date with this program
+    Update,
+    /// Say whether the database answers and its tables are those that this program needs
+    Check,
 }
 
 /// What to do with the configuration.
@@ -199,8 +224,11 @@ pub struct BackupOptions {
     #[arg(long, requires = "from", conflicts_with = "at", value_name = "ID")]
     pub snapshot: Option<String>,
     /// Put the messages into this mailbox instead, beside the present one
-    #[arg(long, requires = "from", requires = "mailbox", value_name = "NAME")]
+    #[arg(long, requires = "from", value_name = "NAME")]
     pub into: Option<String>,
+    /// Messages only that have these terms, as `mailyard search` knows them: 'from:bob subject:"budget 2026" after:2024-01-31'
+    #[arg(long, requires = "from", value_name = "QUERY")]
+    pub search: Option<String>,
     /// Put everything into the account of another user, which is made when it is not there
     #[arg(long, requires = "from", value_name = "OTHER")]
     pub as_user: Option<String>,
@@ -219,9 +247,12 @@ pub struct Convert {
     /// The mbox file that is the INBOX; without it as `mbox.inbox` says
     #[arg(long, value_name = "FILE", requires = "to")]
     pub inbox: Option<PathBuf>,
-    /// The directory for the files; without it as the configuration says
+    /// The directory for the mbox files of the other mailboxes, or the Maildir that is the INBOX; without it as the configuration says
     #[arg(long, value_name = "DIR", requires = "to")]
     pub mail_root: Option<PathBuf>,
+    /// How mailboxes are named in a Maildir; without it as `maildir.layout` says
+    #[arg(long, value_enum, requires = "to")]
+    pub layout: Option<LayoutForm>,
     /// Give up the old store: nothing can be rolled back afterwards. With --to: as soon as the new one was compared
     #[arg(long)]
     pub finish: bool,
@@ -355,7 +386,8 @@ pub enum User {
 /// Where the mail of a new account lives.
 #[derive(Debug, clap::Args)]
 pub struct NewMail {
-    /// In Mailyard's own store, or in mbox files or Maildirs that other programs may use as well; without it as `format.default` says
+    /// In Mailyard's own store, in mbox files or Maildirs that other programs may use as well, or in the database of `[sql]`; without it as
+    /// `format.default` says
     #[arg(long, value_enum)]
     pub format: Option<AccountForm>,
     /// The mbox file that is the INBOX; without it as `mbox.inbox` says

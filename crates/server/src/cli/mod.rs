@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use model::{Error, ErrorKind, Result};
 
-use self::args::{Admin, Args, Backup, Command, ConfigAction, Global};
+use self::args::{Admin, Args, Backup, ClusterAction, Command, ConfigAction, Global, Sql};
 use crate::config::{self, Config};
 use crate::serve::{self, Setup};
 use crate::{demo, logging};
@@ -48,7 +48,8 @@ fn run(args: Args) -> Result<ExitCode> {
             logging::start(&config.log)?;
             serve::run(Setup { config, config_file: global.config, listen }, |_| Ok(()), |_| Ok(()))?;
         }
-        Command::Demo { listen } => demo::run(listen, global.json)?,
+        Command::Demo { listen, format } => demo::run(listen, format, global.json)?,
+        Command::Cluster(ClusterAction::Demo) => demo::cluster::run(global.json)?,
         Command::Deliver(message) => return Ok(deliver(&global, &message)),
         Command::Bench { arguments } => {
             // Mail is nobody else's business, but the servers that are measured run as other users and share folders with this one.
@@ -61,6 +62,7 @@ fn run(args: Args) -> Result<ExitCode> {
             return scan::run(&scan);
         }
         Command::Config(action) => return configure(&action),
+        Command::Sql(action) => sql(&global, &action)?,
         Command::Admin(Admin::Backup(Backup { action: Some(action), .. })) => {
             return administer::backups(&global, action);
         }
@@ -96,6 +98,30 @@ fn configuration(global: &Global) -> Result<Config> {
         ));
     }
     Ok(config)
+}
+
+/// Works on the database alone: no store is needed for it.
+fn sql(global: &Global, action: &Sql) -> Result<()> {
+    let config = configuration(global)?;
+    let not_named = || Error::new(ErrorKind::Invalid, "no database is configured: sql.urls is empty");
+    let database = serve::database(&platform::Env::real(), &config)?.ok_or_else(not_named)?;
+    let before = match action {
+        Sql::Update => database.update()?,
+        Sql::Check => {
+            database.check()?;
+            store_sql::Database::schema_version()
+        }
+    };
+    let now = store_sql::Database::schema_version();
+    if global.json {
+        return Ok(print::line(serde_json::json!({ "version_before": before, "version": now }))?);
+    }
+    match before {
+        0 => print::line(format_args!("the tables were made, version {now}"))?,
+        before if before < now => print::line(format_args!("the tables were updated from version {before} to {now}"))?,
+        _ => print::line(format_args!("the tables are those of version {now}"))?,
+    }
+    Ok(())
 }
 
 fn configure(action: &ConfigAction) -> Result<ExitCode> {

@@ -52,6 +52,8 @@ choice! {
         Native = "native",
         /// In mbox files, which other programs may use as well.
         Mbox = "mbox",
+        /// In the database that `[sql]` names.
+        Sql = "sql",
         /// In Maildirs, which other programs may use as well.
         Maildir = "maildir",
     }
@@ -330,7 +332,7 @@ config! {
     /// Accounts that are made.
     format: FormatSection {
         /// Where the messages of an account live that `mailyard user add` makes without `--format`: in Mailyard's own store, in mbox
-        /// files, or in Maildirs. Accounts that are there stay as they are. At start.
+        /// files, in Maildirs, or in the database of `[sql]`. Accounts that are there stay as they are. At start.
         default: MailFormat = MailFormat::Native;
     }
 
@@ -362,6 +364,23 @@ config! {
         padding_bytes: u32 = 32, in 0..=1000;
         /// Threads that read one file when it is opened for the first time. At start.
         scan_jobs: u32 = 1, in 1..=64;
+    }
+
+    /// Accounts whose mail is in a database that speaks the MySQL protocol, and that several servers share (`docs/sql.md`). At start.
+    sql: SqlSection {
+        /// The database, as `mysql://USER:PASSWORD@HOST:3306/DATABASE`, or `mysql://USER@localhost/DATABASE?socket=/run/mysqld/mysqld.sock`.
+        /// Several: servers with the same data, of which the first is used that answers. Empty: there are no such accounts. At start.
+        urls: Vec<String> = Vec::new();
+        /// Connections that are open at once. At start.
+        connections_max: u32 = 16, in 1..=10_000;
+        /// How long an answer of the database may take, seconds. At start.
+        timeout_seconds: u32 = 10, in 1..=600;
+        /// How long something that the database refused is tried again before the client is answered NO UNAVAILABLE, seconds. At start.
+        retry_seconds: u32 = 5, in 0..=600;
+        /// How often this server looks what others did to the accounts that are open here, milliseconds. At start.
+        poll_ms: u32 = 100, in 1..=60_000;
+        /// How long a server that says nothing any more keeps the right to write to an account, seconds. At start.
+        lease_seconds: u32 = 5, in 1..=600;
     }
 
     /// Accounts whose mail is in Maildirs that other programs use as well (`docs/maildir.md`). At start.

@@ -11,13 +11,12 @@ use std::sync::Arc;
 use model::{Error, ErrorKind, Result};
 use platform::Env;
 use sessions::lmtp::Context;
-use store::Store;
 
 use super::conversation::{Local, Peer, Remote, Reply};
 use super::{Named, SOCKET, settings};
 use crate::config::Config;
 use crate::control::short_path;
-use crate::serve::store_options;
+use crate::serve::open_store;
 use crate::users::Directory;
 
 /// The command line is wrong.
@@ -66,7 +65,7 @@ pub fn run(config: &Config, deliver: &Deliver) -> ExitCode {
 fn peer(config: &Config) -> Result<Box<dyn Peer>> {
     let data = &config.server.data;
     let env = Env::real();
-    match Store::open(env.clone(), data.clone(), store_options(config)) {
+    match open_store(&env, config) {
         Ok(store) => {
             let recipients = Arc::new(Named::new(Arc::new(Directory::open(env, data)?)));
             let context = Context { store, recipients, observer: Arc::new(()), settings: settings(config) };

@@ -3,12 +3,15 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use store::AccountFormat;
+
 /// What `mailyard demo` prints.
-pub fn text(address: SocketAddr, user: &str, password: &str, data: &Path) -> String {
+pub fn text(address: SocketAddr, user: &str, password: &str, data: &Path, format: &AccountFormat) -> String {
     let (host, port) = (address.ip(), address.port());
     // An IPv6 address stands in brackets in a URL only.
     let url_host = if address.is_ipv6() { format!("[{host}]") } else { host.to_string() };
     let data = data.display();
+    let files = files(format);
     format!(
         r#"Mailyard serves sample mail until you press Ctrl-C.
 
@@ -17,7 +20,7 @@ pub fn text(address: SocketAddr, user: &str, password: &str, data: &Path) -> Str
   user      {user}
   password  {password}
   data      {data}   (removed at the end)
-
+{files}
 mutt:
 
 mutt -e 'set ssl_force_tls=no ssl_starttls=no' -e 'set imap_pass={password}' -e 'set folder=imap://{user}@{url_host}:{port}/' -f +INBOX
@@ -53,5 +56,18 @@ Create Near
 SyncState *
 END
 "#
+    )
+}
+
+/// What can be done with the files meanwhile.
+fn files(format: &AccountFormat) -> String {
+    let AccountFormat::Mbox { inbox, root } = format else { return String::new() };
+    let (inbox, root) = (inbox.display(), root.display());
+    format!(
+        r"
+The mail is in mbox files: INBOX is {inbox}, the others are in {root}. Other programs can read and change them while somebody is connected:
+
+mutt -f {inbox}
+"
     )
 }

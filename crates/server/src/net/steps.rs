@@ -189,7 +189,7 @@ mod tests {
                             // Once more within, and again behind.
                             steps.aside(&mut || {
                                 begun.send(()).unwrap();
-                                steps.aside(&mut || drop(wait.lock().unwrap().recv()));
+                                steps.aside(&mut || assert!(wait.lock().unwrap().recv().is_err()));
                             });
                             steps.aside(&mut || ());
                         };

@@ -13,6 +13,7 @@ use model::{Error, ErrorKind, Result};
 use platform::Env;
 use store::format::mbox::lock::LockPolicy;
 use store::{Aside, Store};
+use store_sql::Database;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::maintenance::Maintenance;
@@ -57,10 +58,9 @@ pub fn run(
     let env = Env::real();
     let data = setup.config.server.data.clone();
     let steps = Arc::new(net::Steps::new(net::workers()));
-    let mut options = store_options(&setup.config);
     let for_long_work = Arc::clone(&steps);
-    options.mbox.aside = Aside::new(move |work| for_long_work.aside(work));
-    let store = Store::open(env.clone(), data.clone(), options).map_err(|error| {
+    let aside = Aside::new(move |work| for_long_work.aside(work));
+    let store = open_store_with(&env, &setup.config, aside).map_err(|error| {
         let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
         error.context(format!("{}{hint}", data.display()))
     })?;
@@ -77,8 +77,38 @@ pub fn run(
     result
 }
 
+/// Opens the store that is configured, with the database if there is one. [`ErrorKind::InUse`] when another process has it.
+pub fn open_store(env: &Env, config: &Config) -> Result<Arc<Store>> {
+    open_store_with(env, config, Aside::default())
+}
+
+/// Like [`open_store`], with a place for work that takes long.
+fn open_store_with(env: &Env, config: &Config, aside: Aside) -> Result<Arc<Store>> {
+    let cluster = database(env, config)?.map(|database| database as Arc<dyn store::Cluster>);
+    let mut options = store_options(config);
+    options.mbox.aside = aside;
+    Store::open_with(env.clone(), config.server.data.clone(), options, cluster)
+}
+
+/// The database that is configured, if one is. It is not asked anything yet.
+pub fn database(env: &Env, config: &Config) -> Result<Option<Arc<Database>>> {
+    let sql = &config.sql;
+    if sql.urls.is_empty() {
+        return Ok(None);
+    }
+    let settings = store_sql::Settings {
+        urls: sql.urls.clone(),
+        connections_max: sql.connections_max as usize,
+        timeout: Duration::from_secs(sql.timeout_seconds.into()),
+        retry: Duration::from_secs(sql.retry_seconds.into()),
+        poll: Duration::from_millis(sql.poll_ms.into()),
+        lease: Duration::from_secs(sql.lease_seconds.into()),
+    };
+    Database::new(env.clone(), settings).map(Some)
+}
+
 /// The store as it is configured.
-pub fn store_options(config: &Config) -> store::Options {
+fn store_options(config: &Config) -> store::Options {
     let mut log = store::Options::default().log;
     log.retention_seconds = u64::from(config.store.expunged_kept_days) * 86_400;
     log.body_level = i32::try_from(config.store.compression_level).unwrap_or(i32::MAX);
@@ -119,7 +149,7 @@ fn mbox_options(config: &config::MboxSection) -> store::MboxOptions {
         idle_seconds: config.idle_seconds.into(),
         padding_bytes: config.padding_bytes as usize,
         jobs: config.scan_jobs as usize,
-        aside: Aside::default(),
+        ..store::MboxOptions::default()
     }
 }
 

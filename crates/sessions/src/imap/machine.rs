@@ -232,11 +232,10 @@ impl Machine {
     /// The client says nothing: what it wants to hear of is said, or it is waited for.
     fn tell_or_wait(&mut self, out: &mut Output) -> Option<Wait> {
         // In the middle of a command there is time: what it does comes first.
-        if self.session.notify.is_some() && !self.reader.is_inside() && !self.shutting_down {
-            if let Some(notices) = Notices::look(&mut self.session, false) {
-                self.doing = Doing::Telling(notices);
-                return None;
-            }
+        let may_tell = self.session.notify.is_some() && !self.reader.is_inside() && !self.shutting_down;
+        if may_tell && let Some(notices) = Notices::look(&mut self.session, false) {
+            self.doing = Doing::Telling(notices);
+            return None;
         }
         match (self.wait_for_client(out), self.session.looks_again_at()) {
             (Some(Wait::Input(deadline)), Some(again)) => Some(Wait::Input(deadline.min(again))),

@@ -138,15 +138,17 @@ impl Updates {
                 vanished_line(out, &self.vanished.split_off(from), false);
             } else if let Some(middle) = self.middle.take() {
                 middle.write(session, out);
-            } else if !self.flags.pull(session, out) {
-                return false;
-            } else if self.contexts.as_mut().is_some_and(|followed| !followed.changed.pull(session, out)) {
+            } else if !self.flags.pull(session, out) || !self.follow_contexts(session, out) {
                 return false;
             } else {
                 return self.tell_arrivals(session, out);
             }
         }
         false
+    }
+
+    fn follow_contexts(&mut self, session: &mut Session, out: &mut Output) -> bool {
+        self.contexts.as_mut().is_none_or(|followed| followed.changed.pull(session, out))
     }
 
     fn tell_arrivals(&mut self, session: &mut Session, out: &mut Output) -> bool {

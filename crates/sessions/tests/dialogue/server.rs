@@ -103,7 +103,8 @@ impl Server {
     fn store(&mut self) -> Arc<Store> {
         let (sim, options, format) = (&self.sim, &self.options, self.format);
         let open = || {
-            let store = Store::open(sim.env(), PathBuf::from("/store"), options.clone()).unwrap();
+            let cluster = (format == Format::Sql).then(crate::sql::cluster);
+            let store = Store::open_with(sim.env(), PathBuf::from("/store"), options.clone(), cluster).unwrap();
             for (user, _) in USERS {
                 format.create(&store, &AccountName::new(user).unwrap());
             }
@@ -162,7 +163,10 @@ impl Server {
             }
             ["damage", fixture] => {
                 let octets = self.fixtures.get(*fixture).ok_or(format!("no fixture {fixture}"))?;
-                let hits = damage(&self.sim, Path::new("/"), octets.get(octets.len() / 2..).unwrap_or_default());
+                let hits = match self.format {
+                    Format::Sql => crate::sql::damage(octets.len()),
+                    _ => damage(&self.sim, Path::new("/"), octets.get(octets.len() / 2..).unwrap_or_default()),
+                };
                 if hits == 0 {
                     return Err(format!("{fixture} is nowhere on the disk"));
                 }

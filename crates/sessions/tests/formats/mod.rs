@@ -17,10 +17,18 @@ pub enum Format {
     Mbox,
     /// In mbox files, put there by another program.
     Delivered,
+    /// In a database.
+    Sql,
 }
 
 const FILES: &[Format] = &[Format::Mbox, Format::Delivered];
 const OF_OTHERS: &[Format] = &[Format::Delivered];
+const DATABASE: &[Format] = &[Format::Sql];
+
+/// The dialogues have the numbers that come after those for accounts on the simulated disk.
+const OTHER_NONCES: &str = "nothing on the disk has drawn random numbers before";
+/// What becomes of a write when the database fails is tested with databases (`crates/store-sql/tests`).
+const NOT_A_DISK: &str = "the disk of a node has nothing that a command waits for";
 
 /// No checksum stands in an mbox file, and anyone may change it: what decays there is another message from then on.
 const NOT_DAMAGE: &str = "a message that changes in the file is another message, not a damaged one";
@@ -45,6 +53,11 @@ pub const DIFFERENT: &[(&[Format], &str, &str)] = &[
         "fetch-header.txt: BODY[HEADER] has the empty line",
         "a header that no empty line ends is served with one: other programs add it when they write the file",
     ),
+    (DATABASE, "storage.txt: a write that fails is not acknowledged, and nothing is written after it", NOT_A_DISK),
+    (DATABASE, "storage.txt: a full disk", NOT_A_DISK),
+    (DATABASE, "authenticate.txt: SCRAM begins, and a wrong proof ends it", OTHER_NONCES),
+    (DATABASE, "authenticate.txt: SCRAM for a user who is not there goes as far as for one who is", OTHER_NONCES),
+    (DATABASE, "authenticate.txt: SCRAM-PLUS begins", OTHER_NONCES),
     (
         FILES,
         "storage.txt: a full disk",
@@ -62,6 +75,7 @@ impl Format {
     pub fn create(self, store: &Store, name: &AccountName) {
         let format = match self {
             Format::Native => AccountFormat::Native,
+            Format::Sql => AccountFormat::Sql,
             Format::Mbox | Format::Delivered => {
                 let place = place(name);
                 store.env().disk.create_dir_all_durable(&place).unwrap();

@@ -5,6 +5,8 @@ use sha2::{Digest, Sha256};
 
 /// The first line.
 const FIRST_LINE: &str = "mailyard snapshot 1";
+/// The first line of one with octets beside the log.
+const FIRST_LINE_OCTETS: &str = "mailyard snapshot 2";
 
 /// A file of the account's log, as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,12 +32,19 @@ pub struct Snapshot {
     pub frame: u64,
     /// The files of the log, in the order of their frames.
     pub files: Vec<SnapshotFile>,
+    /// Octets of messages that its log has not: they were in mbox files or Maildirs.
+    pub octets: Vec<SnapshotFile>,
 }
 
 impl Snapshot {
+    /// Every file that it needs.
+    pub fn all_files(&self) -> impl Iterator<Item = &SnapshotFile> {
+        self.files.iter().chain(&self.octets)
+    }
+
     /// Octets of all its files.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.len))
+        self.all_files().fold(0, |sum, file| sum.saturating_add(file.len))
     }
 
     /// The name of the `nth` snapshot (from 0) of a second: `20261122T051700Z`, then `20261122T051700Z-1`.
@@ -57,10 +66,14 @@ impl Snapshot {
     }
 
     pub(super) fn write(&self) -> Vec<u8> {
-        let Snapshot { id, account, time, frame, files } = self;
-        let mut text = format!("{FIRST_LINE}\nid {id}\naccount {account}\ntime {time}\nframe {frame}\n");
+        let Snapshot { id, account, time, frame, files, octets } = self;
+        let first_line = if octets.is_empty() { FIRST_LINE } else { FIRST_LINE_OCTETS };
+        let mut text = format!("{first_line}\nid {id}\naccount {account}\ntime {time}\nframe {frame}\n");
         for SnapshotFile { name, len, sha256 } in files {
             text.push_str(&format!("file {name} {len} {sha256}\n"));
+        }
+        for SnapshotFile { name, len, sha256 } in octets {
+            text.push_str(&format!("octets {name} {len} {sha256}\n"));
         }
         let digest = super::hex(Sha256::new_with_prefix(text.as_bytes()));
         text.push_str(&format!("sha256 {digest}\n"));
@@ -77,21 +90,30 @@ impl Snapshot {
             return None;
         }
         let mut lines = body.lines();
-        if lines.next()? != FIRST_LINE {
+        let first_line = lines.next()?;
+        if ![FIRST_LINE, FIRST_LINE_OCTETS].contains(&first_line) {
             return None;
         }
         let id = lines.next()?.strip_prefix("id ")?.to_owned();
         let account = AccountName::new(lines.next()?.strip_prefix("account ")?).ok()?;
         let time = lines.next()?.strip_prefix("time ")?.parse().ok()?;
         let frame = lines.next()?.strip_prefix("frame ")?.parse().ok()?;
-        let files = lines.map(file).collect::<Option<Vec<_>>>()?;
-        Some(Snapshot { id, account, time, frame, files })
+        let (mut files, mut octets) = (Vec::new(), Vec::new());
+        for line in lines {
+            let (word, rest) = line.split_once(' ')?;
+            match word {
+                "file" => files.push(file(rest)?),
+                "octets" if first_line == FIRST_LINE_OCTETS => octets.push(file(rest)?),
+                _ => return None,
+            }
+        }
+        Some(Snapshot { id, account, time, frame, files, octets })
     }
 }
 
-/// `file NAME LEN SHA256`. A name that could lead out of the directory is none.
+/// `NAME LEN SHA256`. A name that could lead out of the directory is none.
 fn file(line: &str) -> Option<SnapshotFile> {
-    let mut words = line.strip_prefix("file ")?.split(' ');
+    let mut words = line.split(' ');
     let (name, len, sha256) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
     let is_name = name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
@@ -113,6 +135,7 @@ mod tests {
             time: 1_795_324_620,
             frame: 7,
             files: vec![file("segment-1", 10), file("tail-2", 0)],
+            octets: vec![file("octets-1", 7)],
         }
     }
 
@@ -123,7 +146,11 @@ mod tests {
         assert_eq!(Snapshot::id_of(snapshot.time, 2), "20261122T051700Z-02");
         assert!(Snapshot::is_id_until("20261122T051700Z-02", snapshot.time));
         assert!(!Snapshot::is_id_until("20261122T051700Z", snapshot.time - 1));
-        assert_eq!(Snapshot::read(&snapshot.write()), Some(snapshot));
+        assert!(snapshot.write().starts_with(b"mailyard snapshot 2\n"));
+        assert_eq!(Snapshot::read(&snapshot.write()), Some(snapshot.clone()));
+        let plain = Snapshot { octets: Vec::new(), ..snapshot };
+        assert!(plain.write().starts_with(b"mailyard snapshot 1\n"), "older versions read it");
+        assert_eq!(Snapshot::read(&plain.write()), Some(plain));
     }
 
     #[test]
@@ -140,9 +167,9 @@ mod tests {
     #[test]
     fn names_stay_in_the_directory() {
         let digest = "0".repeat(64);
-        assert!(file(&format!("file tail-1 5 {digest}")).is_some());
+        assert!(file(&format!("tail-1 5 {digest}")).is_some());
         for bad in ["../x", "a/b", ".x", "", "a b"] {
-            assert_eq!(file(&format!("file {bad} 5 {digest}")), None, "{bad}");
+            assert_eq!(file(&format!("{bad} 5 {digest}")), None, "{bad}");
         }
     }
 }

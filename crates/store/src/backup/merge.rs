@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use index::{Log, Mailbox, NewEntry, Reader, Row, Transaction};
-use model::{ErrorKind, MailboxId, MailboxName, Result, SpecialUse, Uid};
+use index::{Log, Mailbox, NewEntry, Reader, Row, State, Transaction};
+use model::{ErrorKind, MailboxId, MailboxName, Result, SpecialUse, Uid, UidSet};
 
 use super::Listener;
 use super::restore::{MODSEQS_SKIPPED, RestoreReport, after_skipped};
@@ -53,20 +53,35 @@ pub(super) struct Merge<'a> {
 /// What a message is known by.
 type Key = (u32, u32, i64);
 
-fn key(reader: &mut Reader, row: &Row) -> Result<Key> {
+/// The checksum of a message that lies in a file is made here: the log has none of all its octets.
+fn key(reader: &mut Reader, state: &State, row: &Row) -> Result<Key> {
     let info = reader.info(row.email_id)?;
-    Ok((info.len, info.crc, row.internal_date.unix_seconds))
+    let mut crc = info.crc;
+    if state.foreign(row.email_id).is_some() {
+        crc = 0;
+        reader.range(row.email_id, 0..u64::MAX, &mut |piece| {
+            crc = crc32c::crc32c_append(crc, piece);
+            Ok(())
+        })?;
+    }
+    Ok((info.len, crc, row.internal_date.unix_seconds))
 }
 
 impl Merge<'_> {
-    /// Brings back what is missing of `mailbox`, in the order of the UIDs.
-    pub(super) fn mailbox(&mut self, mailbox: &Mailbox, target: &Target, listener: Listener<'_>) -> Result<()> {
+    /// Brings back what is missing of `mailbox`, or of its entries `wanted`, in the order of the UIDs.
+    pub(super) fn mailbox(
+        &mut self,
+        mailbox: &Mailbox,
+        wanted: Option<&UidSet>,
+        target: &Target,
+        listener: Listener<'_>,
+    ) -> Result<()> {
         let ready = self.prepare(mailbox, target)?;
         let mut present = self.present(ready.id)?;
-        let mut reader = self.from.reader();
+        let (mut reader, source) = (self.from.reader(), self.from.state());
         let (mut batch, mut bytes, mut done) = (Vec::new(), 0, 0u64);
-        for (_, row) in mailbox.all_rows() {
-            match key(&mut reader, &row).map(|key| present.get_mut(&key).filter(|count| **count > 0)) {
+        for (_, row) in mailbox.all_rows().filter(|(_, row)| wanted.is_none_or(|uids| uids.contains_uid(row.uid))) {
+            match key(&mut reader, &source, &row).map(|key| present.get_mut(&key).filter(|count| **count > 0)) {
                 Ok(Some(count)) => {
                     *count -= 1;
                     self.report.already_there += 1;
@@ -107,7 +122,7 @@ impl Merge<'_> {
         let state = self.account.inner.state();
         let mut reader = self.account.inner.log().reader();
         for (_, row) in state.mailbox(id).iter().flat_map(|mailbox| mailbox.all_rows()) {
-            match key(&mut reader, &row) {
+            match key(&mut reader, &state, &row) {
                 Ok(key) => *present.entry(key).or_insert(0) += 1,
                 Err(error) if is_damage(error.kind()) => {}
                 Err(error) => return Err(error),

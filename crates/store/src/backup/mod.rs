@@ -12,10 +12,12 @@
 //! - A file that has its last name is complete, durable and never written again; several snapshots may need it.
 //! - A snapshot is the account at one durable frame of its log ([`index::Log::files`]).
 //!
-//! Sealed segments are copied once; the tails, at most some megabytes, with each snapshot. Byte tables: `docs/format-backup.md`.
+//! Sealed segments are copied once; the tails, at most some megabytes, with each snapshot. Octets of messages that lie in mbox files or Maildirs are
+//! read through their format and kept once, in packs of their own (`octets`). Byte tables: `docs/format-backup.md`.
 
 mod manifest;
 mod merge;
+mod octets;
 mod restore;
 mod save;
 mod verify;
@@ -28,7 +30,7 @@ use platform::{Disk, Env, LockGuard};
 use sha2::{Digest, Sha256};
 
 pub use manifest::{Snapshot, SnapshotFile};
-pub use restore::{RestoreOptions, RestoreReport};
+pub use restore::{Choice, RestoreOptions, RestoreReport};
 pub use save::SaveReport;
 pub use verify::{BackupFinding, VerifyReport};
 

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use index::Log;
-use model::{AccountName, Error, ErrorKind, MailboxName, Result, Uid};
+use model::{AccountName, Error, ErrorKind, MailboxName, Result, Uid, UidSet};
 use platform::OpenMode;
 
 use super::merge::{Merge, Target};
-use super::{Listener, Repository, Snapshot, read_through};
-use crate::Store;
+use super::{Listener, Repository, Snapshot, octets, read_through};
 use crate::store::remove_tree;
+use crate::{Account, Store, View};
 
 /// UIDs that are left out: so many messages a mailbox may have got since the snapshot.
 pub(super) const UIDS_SKIPPED: u32 = 1_000_000;
@@ -33,6 +33,9 @@ pub struct RestoreOptions {
     /// The mailbox that gets its messages, instead of the one of the same name.
     pub into: Option<MailboxName>,
 }
+
+/// Says which messages of a mailbox of a snapshot are wanted, by their UIDs there.
+pub type Choice<'c> = dyn Fn(&Account, &View) -> Result<UidSet> + 'c;
 
 /// What [`Store::restore_backup`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +68,18 @@ impl Store {
         options: &RestoreOptions,
         listener: Listener<'_>,
     ) -> Result<RestoreReport> {
+        self.restore_chosen(from, snapshot, options, None, listener)
+    }
+
+    /// The same of messages that `choice` names; all without one. What a mailbox of a snapshot has is searched as any mailbox is.
+    pub fn restore_chosen(
+        &self,
+        from: &Repository,
+        snapshot: &Snapshot,
+        options: &RestoreOptions,
+        choice: Option<&Choice<'_>>,
+        listener: Listener<'_>,
+    ) -> Result<RestoreReport> {
         let account_is_new = !self.accounts()?.contains(&options.account);
         let mut report = RestoreReport { account_is_new, ..RestoreReport::default() };
         let dir = self.temporary("restore");
@@ -73,8 +88,10 @@ impl Store {
                 return Ok(());
             }
             match options.mailbox {
-                None if report.account_is_new => self.take_over(&dir, &options.account, &mut report),
-                _ => self.merge(&dir, options, listener, &mut report),
+                None if report.account_is_new && choice.is_none() => {
+                    self.take_over(&dir, &options.account, &mut report)
+                }
+                _ => self.merge(&dir, options, choice, listener, &mut report),
             }
         });
         if self.env().disk.exists(&dir)? {
@@ -118,7 +135,43 @@ impl Store {
             }
         }
         disk.sync_dir(&log_dir)?;
-        Ok(disk.sync_dir(dir)?)
+        disk.sync_dir(dir)?;
+        self.take_in_octets(from, snapshot, dir, report)
+    }
+
+    /// Makes what was unpacked an account of the store's own format: the octets that were in files come into its log.
+    fn take_in_octets(
+        &self,
+        from: &Repository,
+        snapshot: &Snapshot,
+        dir: &Path,
+        report: &mut RestoreReport,
+    ) -> Result<()> {
+        let (log, _) = self.open_log(dir)?;
+        for file in &snapshot.octets {
+            let path = from.path_of(&snapshot.account, file);
+            let taken = octets::Pack::open(&*self.env().disk, &path).and_then(|pack| octets::take_in(&log, &pack));
+            match taken {
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
+                    report.damaged.push(format!("{}: {error}", path.display()));
+                }
+                taken => taken?,
+            }
+        }
+        let state = log.state();
+        let mut lost = 0u64;
+        log.commit(|transaction| {
+            for mailbox in state.mailboxes() {
+                let gone: UidSet = mailbox.foreign(&state).map(|(row, _)| row.uid.get()).collect();
+                lost += gone.iter().count() as u64;
+                transaction.expunge(mailbox.id(), &gone)?;
+            }
+            crate::convert::forget_files(transaction)
+        })?;
+        if lost > 0 {
+            report.damaged.push(format!("{lost} messages had left their files before they could be saved"));
+        }
+        log.close()
     }
 
     /// Makes what was unpacked the account, with everything that it had.
@@ -147,12 +200,14 @@ impl Store {
         &self,
         dir: &Path,
         options: &RestoreOptions,
+        choice: Option<&Choice<'_>>,
         listener: Listener<'_>,
         report: &mut RestoreReport,
     ) -> Result<()> {
-        let (log, _) = self.open_log(dir)?;
+        let (log, slot) = self.open_log(dir)?;
         note_damage(&log, report);
         let state = log.state();
+        let source = choice.map(|_| self.account_on(&options.account, Arc::clone(&log), slot)).transpose()?;
         let mailboxes: Vec<Arc<index::Mailbox>> = match &options.mailbox {
             None => state.mailboxes().cloned().collect(),
             Some(name) => {
@@ -165,11 +220,24 @@ impl Store {
         }
         let account = self.account(&options.account)?;
         for mailbox in mailboxes {
+            let mut wanted = None;
+            if let (Some(choice), Some(source)) = (choice, &source) {
+                let uids = choice(source, &source.view(mailbox.id(), false)?)?;
+                if uids.is_empty() {
+                    continue;
+                }
+                wanted = Some(uids);
+            }
             let target = match &options.into {
                 Some(name) => Target::Beside(name.clone()),
                 None => Target::Same,
             };
-            Merge { from: &log, account: &account, report: &mut *report }.mailbox(&mailbox, &target, listener)?;
+            Merge { from: &log, account: &account, report: &mut *report }.mailbox(
+                &mailbox,
+                wanted.as_ref(),
+                &target,
+                listener,
+            )?;
             report.mailboxes += 1;
             if report.was_stopped {
                 break;

@@ -5,6 +5,7 @@ use model::{AccountName, Error, ErrorKind, Result};
 use platform::OpenMode;
 use sha2::{Digest, Sha256};
 
+use super::octets;
 use super::{Listener, PIECE_BYTES, Repository, Snapshot, SnapshotFile, UNFINISHED, hex, list};
 use crate::{Account, AccountFormat};
 
@@ -22,23 +23,42 @@ pub struct SaveReport {
     pub copied_bytes: u64,
 }
 
+/// What [`Repository::save_octets`] did.
+#[derive(Default)]
+struct SavedOctets {
+    packs: Vec<SnapshotFile>,
+    copied_files: u64,
+    copied_bytes: u64,
+}
+
+/// Takes in what other programs did; what is locked just now is taken as it was known.
+fn refresh(account: &Account) -> Result<()> {
+    for id in account.mailboxes().into_iter().filter_map(|info| info.id) {
+        match account.refresh(id) {
+            Err(error) if !matches!(error.kind(), ErrorKind::InUse | ErrorKind::NotFound) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 impl Repository {
     /// Adds a snapshot of an account as it is durably at this moment. Sessions go on meanwhile. [`ErrorKind::InUse`] while another process
-    /// writes to the directory, [`ErrorKind::Invalid`] for an account on mbox files; `None` when the listener has ended it.
+    /// writes to the directory, [`ErrorKind::Invalid`] for an account in a database; `None` when the listener has ended it.
     pub fn save(&self, account: &Account, listener: Listener<'_>) -> Result<Option<SaveReport>> {
         let _alone = self.writing()?;
         let (name, disk) = (account.name(), &self.env.disk);
         disk.create_dir_all_durable(&self.files_dir(name))?;
         disk.create_dir_all_durable(&self.snapshots_dir(name))?;
         let known = self.clear_away(name)?;
-        // All that an account is, is its log, but for one whose messages lie in files that others write too.
-        if account.format()? != AccountFormat::Native {
-            let text = format!(
-                "the messages of account {name} are in mbox files: back these up, and the account's directory with them"
-            );
+        if account.format()? == AccountFormat::Sql {
+            let text = format!("the messages of account {name} are in a database: back that up");
             return Err(Error::new(ErrorKind::Invalid, text));
         }
+        refresh(account)?;
         let log = account.inner.log().files()?;
+        // Not older than the files: what is in it and not in them is copied in vain.
+        let outside = octets::needed(&account.inner.state());
         let total = log.files.iter().map(|file| file.len).sum();
         let mut done = 0;
         let mut files = Vec::with_capacity(log.files.len());
@@ -60,15 +80,76 @@ impl Repository {
                 return Ok(None);
             }
         }
+        let Some(octets) = self.save_octets(account, &outside, &known, listener)? else { return Ok(None) };
+        copied_files += octets.copied_files;
+        copied_bytes += octets.copied_bytes;
         // The names of files that an interrupted backup has left may not be durable either.
         disk.sync_dir(&self.files_dir(name))?;
         let time = self.env.clock.now().seconds;
         let ids = self.ids(name)?;
         let id = (0..).map(|nth| Snapshot::id_of(time, nth)).find(|id| !ids.contains(id)).unwrap_or_default();
-        let snapshot = Snapshot { id, account: name.clone(), time, frame: log.frame, files };
+        let snapshot = Snapshot { id, account: name.clone(), time, frame: log.frame, files, octets: octets.packs };
         let dir = self.snapshots_dir(name);
         disk.replace_file(&dir.join(&snapshot.id), &dir.join(format!("{UNFINISHED}snapshot")), &snapshot.write())?;
         Ok(Some(SaveReport { snapshot, copied_files, copied_bytes }))
+    }
+
+    /// Sees to it that every message of `outside` is in a pack. `None`: the listener has ended it; packs that are whole stay.
+    fn save_octets(
+        &self,
+        account: &Account,
+        outside: &octets::Messages,
+        known: &[String],
+        listener: Listener<'_>,
+    ) -> Result<Option<SavedOctets>> {
+        let (name, disk) = (account.name(), &*self.env.disk);
+        let mut saved = SavedOctets::default();
+        if outside.is_empty() {
+            return Ok(Some(saved));
+        }
+        let mut packs = Vec::new();
+        for stored in known.iter().filter(|name| name.starts_with(octets::PREFIX)) {
+            let Some((stem, sha256)) = stored.rsplit_once('.') else { continue };
+            let path = self.files_dir(name).join(stored);
+            // One that is damaged counts for nothing; `verify` says so.
+            let Ok(pack) = octets::Pack::open(disk, &path) else { continue };
+            let len = disk.metadata(&path)?.len;
+            packs.push((SnapshotFile { name: stem.to_owned(), len, sha256: sha256.to_owned() }, pack));
+        }
+        let (used, missing) = octets::covering(packs.iter().map(|(file, pack)| (file, pack)), outside);
+        saved.packs = used;
+        let total: u64 = missing.values().map(|known| u64::from(known.octets)).sum();
+        let (mut done, mut missing) = (0, missing.into_iter().peekable());
+        let mut reader = account.inner.log().reader();
+        while let Some((first, _)) = missing.peek() {
+            let stem = format!("{}{:016x}-{:016x}", octets::PREFIX, first.0, self.env.random.u64());
+            let unfinished = self.files_dir(name).join(format!("{UNFINISHED}{stem}"));
+            let out = disk.open(&unfinished, OpenMode::CreateNew)?;
+            let mut writer = octets::PackWriter::new(&*out);
+            while writer.octets < octets::PACK_BYTES
+                && let Some((id, known)) = missing.next()
+            {
+                writer.push(&mut reader, id, &known)?;
+                done += u64::from(known.octets);
+                if listener(done, total).is_break() {
+                    return Ok(None);
+                }
+            }
+            if writer.messages == 0 {
+                drop(out);
+                disk.remove(&unfinished)?;
+                continue;
+            }
+            let len = writer.finish()?;
+            out.sync_data()?;
+            let (_, sha256) = super::read_through(disk, &unfinished, &mut |_, _| Ok(()))?;
+            let pack = SnapshotFile { name: stem, len, sha256 };
+            disk.rename(&unfinished, &self.path_of(name, &pack))?;
+            saved.copied_files += 1;
+            saved.copied_bytes += len;
+            saved.packs.push(pack);
+        }
+        Ok(Some(saved))
     }
 
     /// The files that are there, without those that were never finished.

@@ -42,7 +42,7 @@ impl Repository {
             report.snapshots += 1;
             match self.snapshot(account, &id) {
                 Ok(snapshot) => {
-                    for file in snapshot.files {
+                    for file in snapshot.files.into_iter().chain(snapshot.octets) {
                         let entry = needed.entry(self.path_of(account, &file));
                         entry.or_insert_with(|| (file, Vec::new())).1.push(id.clone());
                     }
@@ -92,7 +92,7 @@ impl Repository {
         // A manifest that a power cut brings back must find its files.
         disk.sync_dir(&self.snapshots_dir(account))?;
         let needed: BTreeSet<PathBuf> =
-            kept.iter().flat_map(|snapshot| &snapshot.files).map(|file| self.path_of(account, file)).collect();
+            kept.iter().flat_map(Snapshot::all_files).map(|file| self.path_of(account, file)).collect();
         let dir = self.files_dir(account);
         for name in list(disk, &dir)? {
             let path = dir.join(name);

@@ -32,6 +32,7 @@ use model::{Error, ErrorKind, MailboxName, Result, Uid, UidSet};
 use platform::{Disk, Env};
 
 pub use self::phase::Phase;
+use self::phase::set_format;
 pub use self::proof::Proof;
 use crate::Options;
 use crate::account::Account;
@@ -109,6 +110,9 @@ pub fn phase(account: &Account) -> Result<Option<Phase>> {
 /// program has a file that is needed; it can be gone on with later.
 pub fn convert(account: &Account, to: &AccountFormat, watcher: &mut Watcher<'_>) -> Result<ConvertReport> {
     let from = account.format()?;
+    if from == AccountFormat::Sql || *to == AccountFormat::Sql {
+        return Err(invalid("accounts in a database are moved by export and import"));
+    }
     match phase(account)? {
         None if from == *to => return Err(invalid("the account is in that format already")),
         None => begin(account, &from, to)?,
@@ -146,6 +150,9 @@ fn begin(account: &Account, from: &AccountFormat, to: &AccountFormat) -> Result<
         for mailbox in inner.state().mailboxes() {
             files::check_name(to, mailbox.name()).map_err(|error| error.context(mailbox.name()))?;
         }
+    }
+    if *to != AccountFormat::Native {
+        discard::forget(disk, inner.log().dir(), to)?;
     }
     files::prepare(disk, inner.log().dir(), to)?;
     if *from == AccountFormat::Native {
@@ -208,6 +215,13 @@ fn forget_expunged(transaction: &mut Transaction) -> Result<()> {
         transaction.expunge(mailbox.id(), &UidSet::range(1, u32::MAX))?;
     }
     Ok(())
+}
+
+/// Makes an account one of the store's own format, whatever it was: of a copy, beside which there are no files.
+pub(crate) fn forget_files(transaction: &mut Transaction) -> Result<()> {
+    forget_expunged(transaction)?;
+    set_format(&AccountFormat::Native, transaction)?;
+    Phase::set(None, transaction)
 }
 
 /// Whether a directory has anything in it.

@@ -13,7 +13,7 @@ use super::proof::{Compared, Comparer, Prover};
 use super::{ConvertReport, Phase, ROUNDS_MAX, Watcher, invalid};
 use crate::account::Account;
 use crate::format::AccountFormat;
-use crate::format::files::{self, Files, Moment};
+use crate::format::files::{self, Files, Moment, Patience};
 
 /// Messages that leave the log in one transaction at most: each looks through all entries.
 const GIVEN_UP_MAX: usize = 5_000;
@@ -76,6 +76,8 @@ fn fill(account: &Account, files: &dyn Files, watcher: &mut Watcher<'_>, report:
             report.was_stopped = true;
             return Ok(());
         }
+        // What is there already, from before it was interrupted, is known then.
+        files.refresh(mailbox.id(), Patience::Wait).map_err(|error| error.context(mailbox.name()))?;
         files.write_back(mailbox.id(), Moment::Convert).map_err(|error| error.context(mailbox.name()))?;
         done += mailbox.octets();
     }

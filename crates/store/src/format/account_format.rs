@@ -24,6 +24,8 @@ pub enum AccountFormat {
         /// The directory of the others, an absolute path: `a` is the file `a` in it, `a/b` is `a.sbd/b`.
         root: PathBuf,
     },
+    /// In a database that several nodes share (see [`crate::Cluster`]).
+    Sql,
     /// In a tree of Maildirs that other programs read and write as well.
     Maildir {
         /// The Maildir of INBOX, an absolute path; the others are below it.
@@ -31,8 +33,6 @@ pub enum AccountFormat {
         /// How their names become those of directories.
         layout: MaildirLayout,
     },
-    /// In a database that several nodes share (see [`crate::Cluster`]).
-    Sql,
 }
 
 /// How the names of mailboxes become names of directories below the Maildir of INBOX.

@@ -8,12 +8,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use index::{Foreign, ForeignMessage, Log};
+use index::{Finding, Foreign, ForeignMessage, Log};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
 use super::AccountFormat;
 use super::maildir::account::MaildirAccount;
+use super::maildir::layout::SUBDIRS;
 use super::mbox::account::MboxAccount;
 use crate::Options;
 use crate::edit::Effects;
@@ -69,6 +70,16 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
 
     /// Nobody uses the account any more: what is to be written when idle is written now.
     fn close(&self);
+
+    /// Brings the log up to date and holds each file against it; what is wrong.
+    fn check(&self) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
+
+    /// Runs `work` while nobody takes messages out of the files of a mailbox.
+    fn hold(&self, _mailbox: MailboxId, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        work()
+    }
 
     /// The digest by which the format knows a message of these octets, as served.
     fn digest(&self, octets: &[u8]) -> u64;
@@ -161,11 +172,8 @@ pub(crate) fn prepare(disk: &dyn Disk, dir: &Path, format: &AccountFormat) -> Re
             Ok(())
         }
         AccountFormat::Maildir { root, .. } => {
-            let subdirs = super::maildir::layout::SUBDIRS.map(|subdir| root.join(subdir));
-            for needed in subdirs.iter().chain([&dir.join(super::maildir::account::DIR)]) {
-                disk.create_dir_all_durable(needed)?;
-            }
-            Ok(())
+            disk.create_dir_all_durable(&dir.join(super::maildir::account::DIR))?;
+            SUBDIRS.iter().try_for_each(|subdir| Ok(disk.create_dir_all_durable(&root.join(subdir))?))
         }
     }
 }
@@ -198,19 +206,21 @@ pub(crate) fn taken(disk: &dyn Disk, format: &AccountFormat) -> Result<Option<Pa
             };
             Ok(if !is_free { Some(inbox.clone()) } else { has_others.then(|| root.clone()) })
         }
-        AccountFormat::Maildir { root, .. } => match disk.list(root) {
-            Ok(entries) => {
-                // What is made for an account that is to come has nothing in it.
-                let is_taken = |entry: &platform::DirEntry| {
-                    let is_empty = || disk.list(&root.join(&entry.name)).is_ok_and(|inside| inside.is_empty());
-                    let name = entry.name.to_str().unwrap_or_default();
-                    !(super::maildir::layout::SUBDIRS.contains(&name) && is_empty())
-                };
-                Ok(entries.iter().any(is_taken).then(|| root.clone()))
+        AccountFormat::Maildir { root, .. } => {
+            let entries = match disk.list(root) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(Error::from(error).context(root.display())),
+            };
+            for entry in entries {
+                let path = root.join(&entry.name);
+                let is_subdir = entry.name.to_str().is_some_and(|name| SUBDIRS.contains(&name));
+                if !is_subdir || !crate::convert::is_empty_dir(disk, &path)? {
+                    return Ok(Some(path));
+                }
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::from(error).context(root.display())),
-        },
+            Ok(None)
+        }
     }
 }
 

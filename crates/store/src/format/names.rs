@@ -59,11 +59,18 @@ impl Names {
         Some(names)
     }
 
+    /// Whether the record on the disk is another one, as far as was told.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.is_dirty
+    }
+
+    /// It is on the disk.
+    pub(crate) fn set_saved(&mut self) {
+        self.is_dirty = false;
+    }
+
     /// Replaces the record in `dir`.
-    pub(crate) fn save(&mut self, disk: &dyn Disk, dir: &Path, header: &str) -> Result<()> {
-        if !self.is_dirty {
-            return Ok(());
-        }
+    pub(crate) fn save(&self, disk: &dyn Disk, dir: &Path, header: &str) -> Result<()> {
         disk.create_dir_all_durable(dir)?;
         let mut text = header.to_owned();
         for (id, path) in &self.paths {
@@ -72,9 +79,7 @@ impl Names {
             text.push_str(&format!("\n{} {path}", id.0));
         }
         let text = format!("{text}\n{}\n", checksum(&text));
-        disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?;
-        self.is_dirty = false;
-        Ok(())
+        Ok(disk.replace_file(&dir.join(FILE), &dir.join(TEMPORARY), text.as_bytes())?)
     }
 
     /// The file of a mailbox.
@@ -126,6 +131,7 @@ mod tests {
         names.set(MailboxId(1), PathBuf::new());
         names.set(MailboxId(7), PathBuf::from("a.sbd/b c"));
         names.save(&*disk, dir, HEADER).unwrap();
+        names.set_saved();
         assert_eq!(Names::load(&*disk, dir, HEADER).unwrap(), names);
         let file = disk.open(&dir.join(FILE), platform::OpenMode::ReadWrite).unwrap();
         file.write_at(b"8", HEADER.len() as u64 + 1).unwrap();

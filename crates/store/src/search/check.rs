@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use index::Finding;
 use model::{EmailId, ErrorKind, Result};
+use search::Frequent;
 
 use super::gather::Gatherer;
 use super::parts;
@@ -26,7 +27,7 @@ impl SearchIndex {
                 Ok(kept) => {
                     let mut ids = kept.keys().copied().peekable();
                     while let Some(first) = ids.peek().copied() {
-                        let mut gatherer = Gatherer::new(first);
+                        let mut gatherer = Gatherer::new(first, &Frequent::default());
                         while let Some(id) = ids.next_if(|_| !gatherer.is_full()) {
                             gatherer.add(&mut reader, EmailId(id))?;
                         }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use mime::{HeaderBlock, TextSink};
 use model::{EmailId, Error, ErrorKind, Result};
 use platform::Mapped;
-use search::{Builder, Index};
+use search::{Builder, Frequent, Index};
 
 use super::fields::{self, BODY, CUTS, HEADER, NAMES};
 use super::texts::{Place, Visitor, visit};
@@ -62,9 +62,9 @@ impl Visitor for Sink {
 }
 
 impl Gatherer {
-    /// For messages with ids from `base` on.
-    pub(super) fn new(base: u64) -> Self {
-        let builder = Builder::new(base, &CUTS);
+    /// For messages with ids from `base` on, in which these words are frequent.
+    pub(super) fn new(base: u64, frequent: &Frequent) -> Self {
+        let builder = Builder::new(base, &CUTS, frequent);
         Gatherer { sink: Sink { builder, folded: String::new(), text_bytes: 0 } }
     }
 
@@ -112,6 +112,30 @@ impl Gatherer {
     pub(super) fn finish(self) -> Result<Index> {
         Index::open(Mapped::from_vec(self.sink.builder.finish_in_memory()?))
     }
+}
+
+/// So many messages say which words are frequent.
+const SAMPLE_MESSAGES: usize = 256;
+
+/// The words and pairs of words that are frequent in some of these messages; and how many were looked at.
+pub(super) fn frequent_in(reader: &mut Reader, ids: &[EmailId]) -> Result<(Frequent, usize)> {
+    let base = ids.iter().map(|id| id.0).min().unwrap_or_default();
+    let mut known = Frequent::default();
+    let mut looked_at = 0;
+    // The words, then the pairs of these words.
+    for _ in 0..2 {
+        let mut gatherer = Gatherer::new(base, &known);
+        let every = ids.len().div_ceil(SAMPLE_MESSAGES).max(1);
+        for id in ids.iter().step_by(every) {
+            gatherer.add(reader, *id)?;
+            if gatherer.is_full() {
+                break;
+            }
+        }
+        looked_at = gatherer.sink.builder.len();
+        known = Frequent::in_sample(&gatherer.sink.builder, &known);
+    }
+    Ok((known, looked_at))
 }
 
 /// Whether an error concerns one message only.

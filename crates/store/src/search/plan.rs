@@ -9,7 +9,7 @@ use model::{EmailId, ErrorKind, Result};
 use search::{DocSet, Index, Needle};
 
 use super::compile::{Answer, Node};
-use super::fields::{self, BODY, CUTS, HEADER, NAMES};
+use super::fields::{self, BODY, HEADER, NAMES};
 use super::parts::Parts;
 use super::text::TextNeedle;
 use super::{DateTest, HEADER_COST};
@@ -35,7 +35,7 @@ pub(super) struct Leaf {
 #[derive(Debug)]
 enum Condition {
     /// The needle, in one of these fields.
-    Needle(&'static [usize], Needle),
+    Needle(&'static [usize], Box<Needle>),
     /// Such a number: the day of its Date field.
     Days(RangeInclusive<i32>),
 }
@@ -51,22 +51,25 @@ impl Leaf {
     /// For TEXT and BODY. `folded`: the needle, not empty.
     pub(super) fn text(folded: &str, header: bool) -> Self {
         let fields = if header { TEXT_FIELDS } else { BODY_FIELDS };
-        Leaf { conditions: vec![Condition::Needle(fields, Needle::new(folded))], is_decisive: true }
+        Leaf { conditions: vec![Condition::Needle(fields, Box::new(Needle::new(folded)))], is_decisive: true }
     }
 
     /// For HEADER; `None` when the index does not help.
     pub(super) fn header(name: &str, folded: Option<&str>) -> Option<Self> {
         let place = fields::named(name.as_bytes()).and_then(|number| NAMED_FIELDS.get(number));
         if let (Some(place), Some(folded)) = (place, folded) {
-            return Some(Leaf { conditions: vec![Condition::Needle(place, Needle::new(folded))], is_decisive: true });
+            return Some(Leaf {
+                conditions: vec![Condition::Needle(place, Box::new(Needle::new(folded)))],
+                is_decisive: true,
+            });
         }
         let mut conditions = Vec::new();
         // What is no name of a field in any standard may look different in the index.
         if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':') {
             let text = fields::name_text(name.as_bytes());
-            conditions.push(Condition::Needle(NAMES_FIELDS, Needle::new(&text)));
+            conditions.push(Condition::Needle(NAMES_FIELDS, Box::new(Needle::new(&text))));
         }
-        conditions.extend(folded.map(|folded| Condition::Needle(HEADER_FIELDS, Needle::new(folded))));
+        conditions.extend(folded.map(|folded| Condition::Needle(HEADER_FIELDS, Box::new(Needle::new(folded)))));
         // That a message has the name and the text does not say that it has the text in a field of that name.
         let is_decisive = folded.is_none();
         (!conditions.is_empty()).then_some(Leaf { conditions, is_decisive })
@@ -104,11 +107,7 @@ impl Condition {
     fn find(&self, index: &Index, found: &mut Bounds) -> Result<()> {
         match self {
             Condition::Needle(places, needle) => {
-                for place in *places {
-                    let is_exact = CUTS.get(*place).is_some_and(|cut| needle.is_exact(*cut));
-                    let set = if is_exact { &mut found.surely } else { &mut found.maybe };
-                    index.find(&[*place], needle, set)?;
-                }
+                index.find(places, needle, &mut found.surely, &mut found.maybe)?;
             }
             Condition::Days(days) => index.find_numbers(days.clone(), &mut found.surely)?,
         }

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use index::{Log, Sealed};
 use model::{EmailId, ErrorKind, Result};
 use platform::{Disk, Env, Mapped};
-use search::{DocSet, Index, merge};
+use search::{DocSet, Frequent, Index, merge};
 
-use super::gather::{Gatherer, is_of_the_message};
+use super::gather::{Gatherer, frequent_in, is_of_the_message};
 use super::parts::{self, FileName, LIST_FILE, Part, Parts};
 use crate::Reader;
 use crate::account::Inner;
@@ -42,7 +42,12 @@ pub(crate) struct SearchIndex {
     listed: AtomicU64,
     /// Held by whoever makes parts.
     work: Mutex<()>,
+    /// The words that are frequent in this account's mail, and for how many more messages that is believed.
+    frequent: Mutex<(Frequent, usize)>,
 }
+
+/// What was found in so many messages is believed of so many times as many.
+const SAMPLE_HOLDS: usize = 64;
 
 /// No state of the log.
 const NEVER: u64 = u64::MAX;
@@ -54,9 +59,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SearchIndex {
     pub(crate) fn new(env: &Env, log: &Arc<Log>) -> Self {
-        let (parts, is_list_stale, work) = Default::default();
+        let (parts, is_list_stale, work, frequent) = Default::default();
         let listed = AtomicU64::new(NEVER);
-        SearchIndex { disk: Arc::clone(&env.disk), log: Arc::clone(log), parts, is_list_stale, listed, work }
+        SearchIndex { disk: Arc::clone(&env.disk), log: Arc::clone(log), parts, is_list_stale, listed, work, frequent }
     }
 
     /// The parts as they are now. Opens their files when nobody has yet.
@@ -199,6 +204,17 @@ impl SearchIndex {
         Ok(())
     }
 
+    /// What is frequent in the mail that is about to be indexed.
+    fn frequent(&self, reader: &mut Reader, ids: &[EmailId]) -> Result<Frequent> {
+        let mut frequent = lock(&self.frequent);
+        if frequent.1 == 0 {
+            let (found, looked_at) = frequent_in(reader, ids)?;
+            *frequent = (found, looked_at.saturating_mul(SAMPLE_HOLDS));
+        }
+        frequent.1 = frequent.1.saturating_sub(ids.len());
+        Ok(frequent.0.clone())
+    }
+
     /// Indexes sealed messages of `gap` from its beginning on, about `bytes` octets of them.
     fn index_sealed(&self, sealed: &[Sealed], gap: Range<u64>, bytes: u64, reader: &mut Reader) -> Result<()> {
         let Some(segment) = sealed.iter().find(|sealed| sealed.ids().end > gap.start) else { return Ok(()) };
@@ -208,6 +224,9 @@ impl SearchIndex {
         for later in sealed.iter().filter(|sealed| sealed.may_have_late(&(gap.start..end))) {
             messages.extend(later.messages()?.into_iter().filter(|(id, _)| (gap.start..end).contains(&id.0)));
         }
+        // One that left the log and came back may lie in both.
+        let mut seen = BTreeSet::new();
+        messages.retain(|(id, _)| seen.insert(id.0));
         let mut chosen: Vec<(u64, u32)> =
             messages.iter().map(|(id, len)| (id.0, *len)).filter(|(id, _)| (gap.start..end).contains(id)).collect();
         chosen.sort_unstable();
@@ -217,11 +236,14 @@ impl SearchIndex {
             sum >= bytes.max(1)
         });
         let mut end = enough.and_then(|last| chosen.get(last + 1)).map_or(end, |(id, _)| *id);
-        let mut gatherer = Gatherer::new(gap.start);
-        let mut done = BTreeSet::new();
         // As they lie, so that each block is unpacked once.
-        for (id, _) in messages.iter().filter(|(id, _)| (gap.start..end).contains(&id.0)) {
-            gatherer.add(reader, *id)?;
+        let ids: Vec<EmailId> =
+            messages.iter().map(|(id, _)| *id).filter(|id| (gap.start..end).contains(&id.0)).collect();
+        let frequent = self.frequent(reader, &ids)?;
+        let mut gatherer = Gatherer::new(gap.start, &frequent);
+        let mut done = BTreeSet::new();
+        for id in ids {
+            gatherer.add(reader, id)?;
             done.insert(id.0);
             if gatherer.is_full() {
                 break;
@@ -238,7 +260,7 @@ impl SearchIndex {
             }
             Some(first) => {
                 end = first + 1;
-                let mut gatherer = Gatherer::new(first);
+                let mut gatherer = Gatherer::new(first, &frequent);
                 gatherer.add(reader, EmailId(first))?;
                 gatherer.finish()?
             }
@@ -272,7 +294,8 @@ impl SearchIndex {
         if sum < TAIL_SCAN_BYTES {
             return Ok(());
         }
-        let mut gatherer = Gatherer::new(gap.start);
+        let frequent = self.frequent(reader, &chosen)?;
+        let mut gatherer = Gatherer::new(gap.start, &frequent);
         for id in chosen {
             gatherer.add(reader, id)?;
             if gatherer.is_full() {

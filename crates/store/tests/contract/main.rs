@@ -1,5 +1,5 @@
 //! What every format of the store must do, as one suite: each test is a function over a fresh store, and [`contract!`] makes it a test
-//! of one format: the store's own, mbox files and Maildirs, all on the simulated disk.
+//! of one format: the store's own, mbox files and Maildirs, all on the simulated disk. `store-sql` plays it on a database.
 #![allow(clippy::unwrap_used)]
 
 extern crate mailyard_store as store;
@@ -9,40 +9,17 @@ mod care;
 mod entries;
 mod mailboxes;
 mod quotas;
+#[macro_use]
+mod suite;
 mod support;
 mod views;
-
-/// Makes tests of one format out of functions.
-macro_rules! suite {
-    ($format:ident, $make:path, { $($module:ident: [$($test:ident),* $(,)?]),* $(,)? }) => {
-        mod $format {
-            $(mod $module {
-                $(#[test]
-                fn $test() {
-                    crate::$module::$test(&$make());
-                })*
-            })*
-        }
-    };
-}
-
-/// What every format does: `contract!(native, make_native)`.
-macro_rules! contract {
-    ($format:ident, $make:path) => {
-        suite!($format, $make, {
-            accounts: [make_list_remove, one_object, reopen_keeps_everything, one_process, after_a_failed_write],
-            care: [restore, restore_mailbox, check_and_repair, stats],
-            mailboxes: [create_with_parents, delete_keeps_children, recreate, rename, rename_inbox, rename_name_only,
-                subscribe, limits],
-            entries: [append_and_read, append_is_all_or_nothing, too_large, flags, conditional_store, keywords_map,
-                copy_and_move, replace, expunge, vanished, status, derived_data, listeners],
-            quotas: [what_counts, at_the_limit_and_one_over, many_at_once, what_is_never_refused],
-            views: [stable_until_advanced, ghosts_keep_numbers, ghosts_random, deleted_mailbox, recent, rows_and_sets],
-        });
-    };
-}
 
 contract!(native, crate::support::native);
 contract!(mbox, crate::support::mbox);
 contract!(maildir, crate::support::maildir);
 contract!(maildir_fs, crate::support::maildir_fs);
+
+// A failed write is one of the disk: of formats whose truth is there.
+suite!(native_on_disk, crate::support::native, { accounts: [after_a_failed_write] });
+suite!(mbox_on_disk, crate::support::mbox, { accounts: [after_a_failed_write] });
+suite!(maildir_on_disk, crate::support::maildir, { accounts: [after_a_failed_write] });

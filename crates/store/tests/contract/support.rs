@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{AccountName, Keyword, MailboxId, MailboxName, SystemFlag, Uid, UidSet};
 use platform::Env;
 use platform::sim::SimEnv;
-use store::{Account, AccountFormat, FlagNames, MaildirLayout, NewMessage, Options, Store, View};
+use store::{Account, AccountFormat, Cluster, FlagNames, MaildirLayout, NewMessage, Options, Store, View};
 
 /// A format under test: how a store of it is opened, and opened again.
 pub struct Format {
@@ -14,6 +14,8 @@ pub struct Format {
     pub sim: SimEnv,
     pub options: Options,
     kind: Kind,
+    /// What accounts of a cluster are made in.
+    cluster: Option<Arc<dyn Cluster>>,
 }
 
 /// Which format accounts are made with.
@@ -22,6 +24,7 @@ enum Kind {
     Native,
     Mbox,
     Maildir(MaildirLayout),
+    Cluster,
 }
 
 impl Format {
@@ -35,7 +38,8 @@ impl Format {
     }
 
     pub fn try_open(&self) -> model::Result<Arc<Store>> {
-        Store::open(self.env.clone(), PathBuf::from("/data"), self.options.clone())
+        let (env, options) = (self.env.clone(), self.options.clone());
+        Store::open_with(env, PathBuf::from("/data"), options, self.cluster.clone())
     }
 
     /// Makes an account of this format.
@@ -46,8 +50,14 @@ impl Format {
             Kind::Native => AccountFormat::Native,
             Kind::Mbox => AccountFormat::Mbox { inbox: place.join("inbox"), root: place.join("mail") },
             Kind::Maildir(layout) => AccountFormat::Maildir { root: place.join("Maildir"), layout },
+            Kind::Cluster => AccountFormat::Sql,
         };
         store.create_account_as(name, &format)
+    }
+
+    /// Whether the truth is in files of this disk.
+    pub fn is_on_disk(&self) -> bool {
+        self.cluster.is_none()
     }
 
     /// A store with one account, and the account's INBOX.
@@ -86,7 +96,13 @@ fn on_simulated_disk(kind: Kind) -> Format {
     options.log.tail_bytes_max = 64 << 10;
     options.log.spool_above_bytes = 1000;
     options.message_bytes_max = 100_000;
-    Format { env: sim.env(), sim, options, kind }
+    Format { env: sim.env(), sim, options, kind, cluster: None }
+}
+
+/// Accounts of a cluster; what a node keeps besides is on a simulated disk.
+#[allow(dead_code, reason = "for formats of other crates that play this suite")]
+pub fn on_cluster(cluster: Arc<dyn Cluster>) -> Format {
+    Format { cluster: Some(cluster), ..on_simulated_disk(Kind::Cluster) }
 }
 
 pub fn name(text: &str) -> AccountName {

@@ -100,6 +100,28 @@ fn uids_of_the_file() {
     assert_eq!(numbers(&account, account.mailbox(&name("old/x.y")).unwrap()), pairs(&[(1, 1)]));
 }
 
+/// Another server has given UIDs, and what came through us is the first in the mailbox.
+#[test]
+fn uids_that_others_gave_are_passed_over() {
+    let world = World::new(8);
+    world.write(INBOX, &message(1, ""));
+    let (_store, account) = world.open();
+    let inbox = account.mailbox(&name("INBOX")).unwrap();
+    assert_eq!(numbers(&account, inbox), pairs(&[(1, 1)]));
+    append(&account, inbox, &served(2), "");
+    set_flags(&account, inbox, 1, StoreMode::Add, "\\Deleted");
+    account.expunge(inbox, None).unwrap();
+    account.write_back(inbox, store::Moment::Close).unwrap();
+    let validity = account.status(inbox).unwrap().uid_validity;
+    let text = world.read(INBOX);
+    let (before, after) = text.split_once(&format!("X-IMAPbase: {validity} 0000000002")).unwrap();
+    world.write(INBOX, &format!("{before}X-IMAPbase: {validity} 0000000041{after}"));
+    assert_eq!(numbers(&account, inbox), pairs(&[(2, 2)]));
+    assert_eq!(account.status(inbox).unwrap().uid_next.unwrap().get(), 42);
+    world.deliver(INBOX, &message(3, ""));
+    assert_eq!(numbers(&account, inbox), pairs(&[(2, 2), (42, 3)]));
+}
+
 #[test]
 fn names() {
     let world = World::new(5);

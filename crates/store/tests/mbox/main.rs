@@ -8,6 +8,12 @@ mod seeds;
 
 mod basics;
 mod both_ways;
+mod care;
 mod interrupted;
+mod last_copies;
+mod names_cut;
+mod odd_files;
 mod power_cut;
+mod searching;
 mod support;
+mod threads;

@@ -6,23 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use model::{ErrorKind, MailboxId, Result};
+use model::{ErrorKind, MailboxId, MailboxName, Result};
 use platform::Prng;
 use store::{Account, Moment, Store, StoreMode};
 
 use crate::seeds::play;
 use crate::support::*;
 
-const HISTORIES: u64 = 1000;
+const HISTORIES: u64 = 3000;
 const OPERATIONS: u64 = 30;
 const NAMES: [&str; 2] = ["INBOX", "a"];
 const FLAGS: [&str; 4] = ["\\Seen", "\\Flagged", "\\Answered", "work"];
 
 type Flags = BTreeSet<String>;
-
-fn path_of(mailbox: &str) -> String {
-    if mailbox == "INBOX" { INBOX.to_owned() } else { format!("{ROOT}/{mailbox}") }
-}
 
 /// Number and flags by UID.
 type Entries = BTreeMap<u32, (u32, Flags)>;
@@ -40,6 +36,9 @@ enum Operation {
     Copy(String, BTreeSet<u32>, String),
     Move(String, BTreeSet<u32>, String),
     WriteBack(String, Moment),
+    /// The mailbox that is not INBOX is deleted or renamed; then there is an empty one, or the same under a new name.
+    Delete,
+    Rename,
     Maintain,
     Idle,
     Reopen,
@@ -148,6 +147,7 @@ impl Model {
                     self.mailboxes.get_mut(from).unwrap().retain(|uid, _| !uids.contains(uid));
                 }
             }
+            Operation::Delete => self.mailboxes.get_mut("a").unwrap().clear(),
             _ => {}
         }
     }
@@ -162,6 +162,8 @@ struct Run {
     /// The highest UID that was seen.
     highest: BTreeMap<String, u32>,
     numbers: u32,
+    /// What the mailbox `a` is called now: no name is used twice.
+    name: u32,
 }
 
 impl Drop for Run {
@@ -190,7 +192,31 @@ impl Run {
     }
 
     fn id(&self, mailbox: &str) -> Result<MailboxId> {
-        self.account().mailbox(&name(mailbox))
+        self.account().mailbox(&self.name_of(mailbox))
+    }
+
+    fn name_of(&self, mailbox: &str) -> MailboxName {
+        if mailbox == "INBOX" { name(mailbox) } else { name(&format!("a{}", self.name)) }
+    }
+
+    fn path_of(&self, mailbox: &str) -> String {
+        if mailbox == "INBOX" { INBOX.to_owned() } else { format!("{ROOT}/{}", self.name_of(mailbox)) }
+    }
+
+    /// After an interrupted [`Operation::Delete`] or [`Operation::Rename`]: what `a` is called now. If it is gone there is a new one.
+    fn find_name(&mut self, operation: &Operation) -> Result<()> {
+        let exists = |number: u32| {
+            let wanted = name(&format!("a{number}"));
+            self.account().mailboxes().iter().any(|info| info.name == wanted)
+        };
+        let is_renamed = matches!(operation, Operation::Rename) && exists(self.name + 1);
+        if is_renamed || !exists(self.name) {
+            self.name += 1;
+        }
+        match self.account().create_mailbox(&self.name_of("a"), &[]) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn observe(&self) -> Result<Model> {
@@ -224,7 +250,7 @@ impl Run {
         };
         let random = &mut self.random;
         let flags: Flags = FLAGS.into_iter().filter(|_| random.below(3) == 0).map(str::to_owned).collect();
-        match random.below(26) {
+        match random.below(28) {
             0..=2 => {
                 self.numbers += 1;
                 Operation::Append(mailbox, self.numbers, flags)
@@ -241,6 +267,8 @@ impl Run {
                 let moment = [Moment::Check, Moment::Close, Moment::Logout][random.index(3)];
                 Operation::WriteBack(mailbox, moment)
             }
+            26 => Operation::Delete,
+            27 => Operation::Rename,
             16 => Operation::Maintain,
             17 => Operation::Idle,
             18 => Operation::Reopen,
@@ -298,6 +326,8 @@ impl Run {
             Operation::Copy(from, uids, to) => account.copy(self.id(from)?, &set(uids), self.id(to)?).map(drop),
             Operation::Move(from, uids, to) => account.move_entries(self.id(from)?, &set(uids), self.id(to)?).map(drop),
             Operation::WriteBack(mailbox, moment) => account.write_back(self.id(mailbox)?, *moment),
+            Operation::Delete => account.delete_mailbox(&self.name_of("a")),
+            Operation::Rename => account.rename_mailbox(&self.name_of("a"), &name(&format!("a{}", self.name + 1))),
             Operation::Maintain => self.store.as_ref().unwrap().store.maintain().map(drop),
             Operation::Idle => {
                 self.world.sim.clock.advance(Duration::from_secs(40));
@@ -309,7 +339,7 @@ impl Run {
 
     /// Another program at work; says what the model is when the log has seen it.
     fn others(&mut self, mailbox: &str, other: &Other) {
-        let path = path_of(mailbox);
+        let path = self.path_of(mailbox);
         let mut messages = match self.world.env.disk.read(std::path::Path::new(&path)) {
             Ok(bytes) => parse(&String::from_utf8(bytes).unwrap()),
             Err(_) => Vec::new(),
@@ -371,6 +401,23 @@ impl Run {
         }
     }
 
+    /// After an operation that may have changed the name of `a`.
+    fn named(&mut self, operation: &Operation) {
+        if !matches!(operation, Operation::Delete | Operation::Rename) {
+            return;
+        }
+        let before = self.name;
+        if self.find_name(operation).is_err() {
+            // The log was closed by what failed behind the operation.
+            self.restart();
+            self.find_name(operation).unwrap();
+        }
+        if matches!(operation, Operation::Delete) && self.name != before {
+            // Another UIDVALIDITY.
+            self.highest.insert("a".to_owned(), 0);
+        }
+    }
+
     fn clear(&self) {
         self.world.sim.disk.clear_faults();
         self.world.sim.disk.set_capacity(None);
@@ -405,7 +452,7 @@ impl Run {
             }
         }
         let found = found.unwrap_or_else(|error| {
-            let files = NAMES.map(|name| self.world.env.disk.read(std::path::Path::new(&path_of(name))));
+            let files = NAMES.map(|name| self.world.env.disk.read(std::path::Path::new(&self.path_of(name))));
             let files = files.map(|file| String::from_utf8(file.unwrap_or_default()).unwrap()).join("-----\n");
             panic!("seed {}: {operation:?}: {error:?}\n{files}", self.seed)
         });
@@ -431,7 +478,7 @@ impl Run {
 
     /// What a write-back has done.
     fn check_file(&self, mailbox: &str) {
-        let text = self.world.env.disk.read(std::path::Path::new(&path_of(mailbox))).unwrap_or_default();
+        let text = self.world.env.disk.read(std::path::Path::new(&self.path_of(mailbox))).unwrap_or_default();
         let mut in_file: Vec<(u32, Flags)> =
             parse(&String::from_utf8(text).unwrap()).iter().map(|one| (one.number(), one.flags())).collect();
         let mut entries: Vec<(u32, Flags)> = self.model.mailboxes[mailbox].values().cloned().collect();
@@ -481,9 +528,10 @@ fn history(seed: u64) {
         model: Model::default(),
         highest: NAMES.iter().map(|mailbox| ((*mailbox).to_owned(), 0)).collect(),
         numbers: 0,
+        name: 0,
     };
     run.perform(&Operation::Reopen).unwrap();
-    run.account().create_mailbox(&name("a"), &[]).unwrap();
+    run.account().create_mailbox(&run.name_of("a"), &[]).unwrap();
     for mailbox in NAMES {
         run.model.mailboxes.insert(mailbox.to_owned(), Entries::new());
     }
@@ -515,6 +563,7 @@ fn history(seed: u64) {
                 if is_off {
                     run.restart();
                 }
+                run.named(&operation);
                 run.check(&operation, (is_off && may_be_undone(&operation)).then_some(&before), Some(&before));
                 if let Operation::WriteBack(mailbox, _) = &operation {
                     // Something of another file may have failed, without harm.
@@ -525,6 +574,7 @@ fn history(seed: u64) {
             }
             Err(error) if is_machine_error(error.kind()) => {
                 run.restart();
+                run.named(&operation);
                 run.check(&operation, Some(&before), None);
             }
             Err(error) => panic!("seed {seed}: {operation:?}: {error:?}"),

@@ -8,7 +8,7 @@ use crate::interrupt;
 use crate::results::ServerInfo;
 use crate::server::mailyard::{PASSWORD, free_port, user};
 use crate::server::tree::{Launch, Tree, last_lines};
-use crate::server::{Local, Server};
+use crate::server::{Local, Server, Service};
 use crate::wire::{Address, Connection};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -53,6 +53,12 @@ pub trait Product {
     /// Makes accounts, all that there are from now on, earlier ones among them; the server runs.
     fn set_accounts(&self, site: &Site, users: &[String]) -> Result<()>;
 
+    /// Whether it offers a service beside IMAP, at [`Site::lmtp`] or [`Site::pop3`].
+    fn offers(&self, site: &Site, service: Service) -> bool {
+        let _ = (site, service);
+        false
+    }
+
     /// Where the mail of an account is.
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf>;
 
@@ -88,6 +94,10 @@ pub struct Site {
     pub work: PathBuf,
     /// Loopback only.
     pub port: u16,
+    /// The same for LMTP, where there is that.
+    pub lmtp: u16,
+    /// The same for POP3.
+    pub pop3: u16,
     /// Whether it is to sync before it acknowledges.
     pub synced: bool,
     /// User and group id of the mail.
@@ -166,7 +176,8 @@ impl Daemon {
         }
         let owner = if root { (OWNER, OWNER) } else { own };
         let prefix = product.prefix();
-        let site = Site { name, work, port: free_port()?, synced: true, owner, root, prefix, installed };
+        let (port, lmtp, pop3) = (free_port()?, free_port()?, free_port()?);
+        let site = Site { name, work, port, lmtp, pop3, synced: true, owner, root, prefix, installed };
         for folder in [site.run(), site.config()] {
             std::fs::create_dir_all(&folder).doing(folder.display())?;
         }
@@ -273,6 +284,14 @@ impl Local for Daemon {
 
     fn processes(&self) -> Result<Vec<u32>> {
         self.tree.as_ref().map_or(Ok(Vec::new()), Tree::processes)
+    }
+
+    fn port(&self, service: Service) -> Option<u16> {
+        let port = match service {
+            Service::Lmtp => self.site.lmtp,
+            Service::Pop3 => self.site.pop3,
+        };
+        self.product.offers(&self.site, service).then_some(port)
     }
 
     fn storage(&self, account: &Address) -> Vec<PathBuf> {

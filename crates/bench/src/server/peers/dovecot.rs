@@ -7,13 +7,17 @@ use super::daemon::{Product, Site};
 use super::doveadm;
 use super::package::Package;
 use crate::error::Result;
+use crate::server::Service;
 use crate::server::mailyard::PASSWORD;
 use crate::server::tree::{Launch, write};
 use std::path::{Path, PathBuf};
 
 /// What has to be installed.
-pub const PACKAGE: Package =
-    Package { name: "dovecot", debian: &["dovecot-imapd", "dovecot-core"], program: "/usr/sbin/dovecot" };
+pub const PACKAGE: Package = Package {
+    name: "dovecot",
+    debian: &["dovecot-imapd", "dovecot-core", "dovecot-lmtpd", "dovecot-pop3d"],
+    program: "/usr/sbin/dovecot",
+};
 
 /// More than any measurement opens at once.
 const CONNECTIONS_MAX: u32 = 4_096;
@@ -89,7 +93,7 @@ impl Product for Dovecot {
         let mut text = self.chosen(site).join("\n");
         text.push_str(&format!(
             "
-protocols = imap
+protocols = {protocols}
 listen = 127.0.0.1
 base_dir = {run}
 state_dir = {run}
@@ -104,7 +108,7 @@ passdb {{
 }}
 userdb {{
   driver = static
-  args = uid={uid} gid={gid} home={mail}/%u
+  args = uid={uid} gid={gid} home={mail}/%u allow_all_users=yes
 }}
 service imap-login {{
   service_count = 0
@@ -117,11 +121,13 @@ service imap-login {{
   }}
 }}
 ",
+            protocols = protocols(site),
             run = run.display(),
             log = log.display(),
             mail = mail.display(),
             port = site.port,
         ));
+        text.push_str(&services(site));
         if !site.root {
             text.push_str(&unprivileged());
         }
@@ -141,6 +147,10 @@ service imap-login {{
         Ok(())
     }
 
+    fn offers(&self, site: &Site, service: Service) -> bool {
+        has(site, service)
+    }
+
     fn storage(&self, site: &Site, user: &str) -> Vec<PathBuf> {
         vec![site.mail().join(user)]
     }
@@ -152,6 +162,59 @@ service imap-login {{
     fn mbox(&self, site: &Site, user: &str, mailbox: &str) -> Option<PathBuf> {
         matches!(self, Dovecot::Mbox).then(|| site.mail().join(user).join("mbox").join(mailbox))
     }
+}
+
+/// Whether the packages with the service are there.
+fn has(site: &Site, service: Service) -> bool {
+    let program = match service {
+        Service::Lmtp => "usr/lib/dovecot/lmtp",
+        Service::Pop3 => "usr/lib/dovecot/pop3",
+    };
+    site.installed.tree.as_deref().unwrap_or(Path::new("/")).join(program).is_file()
+}
+
+fn protocols(site: &Site) -> String {
+    let all = [("lmtp", Service::Lmtp), ("pop3", Service::Pop3)];
+    let there = all.into_iter().filter(|(_, service)| has(site, *service)).map(|(name, _)| name);
+    std::iter::once("imap").chain(there).collect::<Vec<_>>().join(" ")
+}
+
+/// LMTP on TCP, as many processes as there are connections; POP3 as IMAP is.
+fn services(site: &Site) -> String {
+    let mut text = String::new();
+    if has(site, Service::Lmtp) {
+        text.push_str(&format!(
+            "service lmtp {{
+  process_limit = {CONNECTIONS_MAX}
+  inet_listener lmtp {{
+    address = 127.0.0.1
+    port = {}
+  }}
+}}
+protocol lmtp {{
+  postmaster_address = postmaster@localhost
+}}
+",
+            site.lmtp
+        ));
+    }
+    if has(site, Service::Pop3) {
+        text.push_str(&format!(
+            "service pop3-login {{
+  service_count = 0
+  process_min_avail = 2
+  inet_listener pop3 {{
+    port = {}
+  }}
+  inet_listener pop3s {{
+    port = 0
+  }}
+}}
+",
+            site.pop3
+        ));
+    }
+    text
 }
 
 /// Without root's rights everything is one user and nothing is confined ("Rootless installation" of Dovecot's manual).
@@ -167,7 +230,7 @@ fn unprivileged() -> String {
     let group = rustix::process::getegid().as_raw();
     let mut text =
         format!("default_internal_user = {name}\ndefault_login_user = {name}\ndefault_internal_group = {group}\n");
-    for service in ["imap-login", "anvil", "imap-urlauth-login"] {
+    for service in ["imap-login", "anvil", "imap-urlauth-login", "pop3-login"] {
         text.push_str(&format!("service {service} {{\n  chroot =\n}}\n"));
     }
     text

@@ -13,7 +13,8 @@ use crate::wire::{Address, Connection};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-const TEST: &str = "conversion";
+/// In results.
+pub const TEST: &str = "conversion";
 
 /// Makes the mailbox from the corpus, and records the time and what it takes on the disk.
 pub fn measure(contestant: &mut Contestant, account: &Address, tools: &mut Tools, round: usize) -> Result<()> {

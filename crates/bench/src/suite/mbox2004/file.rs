@@ -61,10 +61,10 @@ pub fn deliver(from: &Path, count: u64, to: &Path) -> Result<u64> {
     Ok(found)
 }
 
-/// Waits until none of the processes has the file open.
+/// Waits until none of the processes has the file open for writing. One that still reads it (to index it, say) is done with the change.
 pub fn wait_until_released(path: &Path, processes: impl Fn() -> Result<Vec<u32>>) -> Result<()> {
     let began = Instant::now();
-    while processes()?.iter().any(|id| is_open(*id, path)) {
+    while processes()?.iter().any(|id| is_written(*id, path)) {
         if began.elapsed() > RELEASE_MAX {
             return Err(Error::new(format!("the server keeps {} open", path.display())));
         }
@@ -73,15 +73,25 @@ pub fn wait_until_released(path: &Path, processes: impl Fn() -> Result<Vec<u32>>
     Ok(())
 }
 
-/// proc(5), `/proc/PID/fd`. A process that is gone, or not ours to look at, has nothing open.
-fn is_open(process: u32, path: &Path) -> bool {
+/// proc(5), `/proc/PID/fd` and `fdinfo`. A process that is gone, or not ours to look at, has nothing open.
+fn is_written(process: u32, path: &Path) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
-    open.flatten().any(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))
+    open.flatten().any(|entry| {
+        let is_it = std::fs::read_link(entry.path()).is_ok_and(|target| target == path);
+        is_it && may_write(process, &entry.file_name().to_string_lossy())
+    })
+}
+
+/// By the flags that open(2) was given, in octal: O_WRONLY is 1, O_RDWR is 2. One that is closed meanwhile may not.
+fn may_write(process: u32, descriptor: &str) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{process}/fdinfo/{descriptor}")).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok()).is_some_and(|flags| flags & 3 != 0)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{deliver, flagged, is_open, wait_until_released};
+    use super::{deliver, flagged, is_written, wait_until_released};
 
     #[test]
     fn flags_in_heads_only() {
@@ -114,8 +124,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().canonicalize().expect("a path").join("file");
         let file = std::fs::File::create(&path).expect("made");
-        assert!(is_open(std::process::id(), &path));
+        assert!(is_written(std::process::id(), &path));
         drop(file);
+        let _reading = std::fs::File::open(&path).expect("opened");
+        assert!(!is_written(std::process::id(), &path));
         wait_until_released(&path, || Ok(vec![std::process::id()])).expect("released");
     }
 }

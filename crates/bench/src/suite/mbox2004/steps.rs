@@ -8,7 +8,7 @@ use crate::mbox;
 use crate::results::{Better, Key, LIMIT, State, Unit, Verdict};
 use crate::run::{Run, Tools};
 use crate::server::Local;
-use crate::usage::{Meter, Watch};
+use crate::usage::{Meter, Watch, device};
 use crate::wire::{Address, Connection, sequence_sets};
 use std::fs::File;
 use std::path::PathBuf;
@@ -167,6 +167,8 @@ impl Subject<'_> {
     ) -> Result<()> {
         // A page that is dirty already is not counted as written again.
         cold::sync(&tools.plan.work)?;
+        let work = tools.plan.work.clone();
+        let on_disk = device::written(&work);
         let mut meter = Meter::start(&self.local.processes()?)?;
         let watch = Watch::start(self.local.processes()?);
         let done = action(self, &mut meter).doing(test)?;
@@ -176,6 +178,11 @@ impl Subject<'_> {
         let ms = done.took.as_secs_f64() * 1e3;
         tools.recorder.sample(key.clone(), round, ms, Unit::Ms, Better::Lower, done.verdict)?;
         usage.record(tools.recorder, &key, round)?;
+        cold::sync(&work)?;
+        if let Some(written) = device::written(&work).zip(on_disk).map(|(now, then)| now.saturating_sub(then)) {
+            let key = Key { measure: "disk_written".into(), ..key.clone() };
+            tools.recorder.sample(key, round, written as f64, Unit::Bytes, Better::Lower, Verdict::Right)?;
+        }
         let key = Key { measure: "peak_anonymous".into(), ..key };
         tools.recorder.sample(key, round, anonymous as f64, Unit::Bytes, Better::Lower, Verdict::Right)
     }

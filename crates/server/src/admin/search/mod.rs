@@ -3,10 +3,10 @@
 mod terms;
 
 use mime::HeaderBlock;
-use model::{Error, ErrorKind, MailboxName, NumSet, Result};
+use model::{Error, ErrorKind, MailboxName, NumSet, Result, UidSet};
 use serde_json::{Value, json};
 use store::search::Search;
-use store::{Entry, Reader, View};
+use store::{Account, Entry, Reader, View};
 
 use self::terms::Terms;
 use super::{Context, Progress};
@@ -73,6 +73,26 @@ pub fn search(context: &Context, user: &str, wanted: Wanted<'_>, progress: &mut 
         "findings": findings,
         "messages": messages,
     }))
+}
+
+/// The messages of a view that terms (see [`terms`]) name, by UID: for those who do something with them.
+pub fn chosen(account: &Account, view: &View, query: &str, now: i64) -> Result<UidSet> {
+    let invalid = |why| Error::new(ErrorKind::Invalid, why);
+    let terms = Terms::parse(query).map_err(invalid)?;
+    let query = terms.query(view).map_err(invalid)?;
+    let (seqs, _) = Search::new(view.clone(), account.reader(), query, now).finish()?;
+    let mut reader = account.reader();
+    let mut uids = UidSet::new();
+    for entry in entries(view, &seqs) {
+        let is_wanted = match terms.attachment {
+            Some(wanted) => has_attachment(&mut reader, &entry)? == wanted,
+            None => true,
+        };
+        if is_wanted {
+            uids.insert(entry.uid.get());
+        }
+    }
+    Ok(uids)
 }
 
 /// Runs a search to its end; `None` when whoever asked has gone. Damaged messages are told and passed over.

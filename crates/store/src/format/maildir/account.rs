@@ -35,7 +35,7 @@ use crate::listeners::Listeners;
 /// its format is Maildir.
 pub(crate) const DIR: &str = "maildir";
 /// The first line of the record of which mailbox has which directory.
-pub(super) const NAMES_HEADER: &str = "mailyard maildir names 1";
+pub(crate) const NAMES_HEADER: &str = "mailyard maildir names 1";
 
 /// How accounts in Maildirs behave; every number has its unit in its name.
 #[derive(Clone, Debug)]
@@ -271,7 +271,10 @@ impl Files for MaildirAccount {
         header: &mut Vec<u8>,
         octets: &mut Vec<u8>,
     ) -> Result<bool> {
-        MaildirAccount::read_back(self, mailbox, id, known, header, octets)
+        match self.dir_box(mailbox) {
+            Ok(dir_box) => self.read_copy(&dir_box, id, known, header, octets),
+            Err(_no_maildir) => Ok(false),
+        }
     }
 }
 

@@ -2,84 +2,94 @@
 
 use std::path::{Path, PathBuf};
 
-use model::Result;
+use model::{Error, Result};
 use platform::Disk;
 
 use super::account::{DIR, NAMES_HEADER};
 use super::layout::SUBDIRS;
-use super::listing::{Listed, Subdir};
+use super::listing;
 use super::map::Map;
+use crate::convert::is_empty_dir;
 use crate::format::names::Names;
 use crate::store::remove_tree;
 
-/// Removes the files that belong to entries of the account in `dir` as its maps know them, and what the account kept of them. Gives the Maildirs
-/// that stay, as somebody has put other messages there.
+/// Files that belong to a Maildir and not to a message.
+const BESIDE: [&str; 8] = [
+    "maildirfolder",
+    "dovecot-keywords",
+    "dovecot-uidlist",
+    "dovecot-uidvalidity",
+    "courierimapuiddb",
+    "courierimapsubscribed",
+    "subscriptions",
+    "maildirsize",
+];
+
+/// Removes the files of the messages that mailboxes of the account in `dir` have by its maps, then directories in which nothing else is, and what
+/// the account kept of them. Gives the Maildirs that stay: others have put something there that is nowhere else.
 pub(crate) fn discard(disk: &dyn Disk, dir: &Path, root: &Path) -> Result<Vec<PathBuf>> {
     let kept = dir.join(DIR);
     let mut left = Vec::new();
     let names = Names::load(disk, &kept, NAMES_HEADER)?;
-    // Those below others first.
-    let mut all: Vec<_> = names.iter().collect();
-    all.sort_by_key(|(_, path)| std::cmp::Reverse(path.to_owned()));
-    for (id, path) in all {
-        let maildir = if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) };
-        if !disk.exists(&maildir)? {
-            continue;
-        }
+    let mut paths: Vec<_> = names.iter().map(|(id, path)| (id, path.to_owned())).collect();
+    // What is below goes first.
+    paths.sort_by_key(|(_, path)| std::cmp::Reverse(path.clone()));
+    for (id, path) in paths {
+        let maildir = if path.as_os_str().is_empty() { root.to_owned() } else { root.join(&path) };
         let map_path = dir.join("index").join(format!("maildir-{id}"));
         if let Some(map) = Map::load(disk, &map_path) {
             for record in map.records().iter().chain(map.doomed()) {
-                let name = map.name(record).to_vec();
-                let file = Listed { subdir: record.subdir, base_len: map.base(record).len(), name };
-                super::project::unlink(disk, &maildir, &file)?;
+                gone(disk.remove(&listing::path(&maildir, record.subdir, map.name(record))))?;
             }
         }
-        let is_empty = |subdir: Subdir| crate::convert::is_empty_dir(disk, &maildir.join(subdir.as_str()));
-        if !(is_empty(Subdir::New)? && is_empty(Subdir::Cur)?) {
+        if remove_empty(disk, &maildir)? {
+            let _ = disk.remove(&map_path);
+        } else {
             left.push(maildir);
-            continue;
-        }
-        for subdir in SUBDIRS {
-            // Somebody may be writing into it.
-            let _left = disk.remove_dir(&maildir.join(subdir));
-        }
-        for name in ["maildirfolder", super::KEYWORDS_FILE] {
-            let _left = disk.remove(&maildir.join(name));
-        }
-        let _ = disk.remove(&map_path);
-        // The top is where the administrator has made it.
-        if maildir != root {
-            let _left = disk.remove_dir(&maildir);
         }
     }
     if disk.exists(&kept)? {
         remove_tree(disk, &kept)?;
     }
+    left.sort();
     Ok(left)
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use platform::sim::SimEnv;
-
-    use super::*;
-
-    #[test]
-    fn what_others_have_put_there_stays() {
-        let sim = SimEnv::new(1);
-        let (disk, dir, root) = (sim.env().disk, Path::new("/a"), Path::new("/m"));
-        let mut names = Names::default();
-        for (id, path) in [(1, ""), (2, ".x")] {
-            names.set(model::MailboxId(id), PathBuf::from(path));
-            for subdir in SUBDIRS {
-                disk.create_dir_all(&root.join(path).join(subdir)).unwrap();
-            }
+/// Removes a Maildir without messages; false: there are some, or Maildirs below it.
+fn remove_empty(disk: &dyn Disk, maildir: &Path) -> Result<bool> {
+    if !disk.exists(maildir)? {
+        return Ok(true);
+    }
+    for subdir in ["new", "cur"] {
+        if !is_empty_dir(disk, &maildir.join(subdir))? {
+            return Ok(false);
         }
-        names.save(&*disk, &dir.join(DIR), NAMES_HEADER).unwrap();
-        disk.open(&root.join(".x/new/1.a"), platform::OpenMode::CreateNew).unwrap();
-        let left = discard(&*disk, dir, root).unwrap();
-        assert_eq!(left, [root.join(".x")]);
-        assert!(!disk.exists(&root.join("cur")).unwrap() && !disk.exists(&dir.join(DIR)).unwrap());
+    }
+    let is_known = |name: &str| SUBDIRS.contains(&name) || BESIDE.contains(&name) || name.ends_with(".lock");
+    let entries = disk.list(maildir)?;
+    let has_others = entries.iter().any(|entry| !entry.name.to_str().is_some_and(is_known));
+    for subdir in SUBDIRS {
+        match disk.list(&maildir.join(subdir)) {
+            // What is in `tmp` was never delivered.
+            Ok(_) => remove_tree(disk, &maildir.join(subdir))?,
+            result => gone(result.map(drop))?,
+        }
+    }
+    for beside in entries.iter().filter(|entry| !entry.is_dir && entry.name.to_str().is_some_and(is_known)) {
+        gone(disk.remove(&maildir.join(&beside.name)))?;
+    }
+    if !has_others {
+        disk.remove_dir(maildir)?;
+        disk.sync_dir(platform::parent_of(maildir))?;
+    }
+    // With other directories in it it is no Maildir any more.
+    Ok(true)
+}
+
+/// Not there is as good as removed.
+fn gone(result: std::io::Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        result => result.map_err(Error::from),
     }
 }

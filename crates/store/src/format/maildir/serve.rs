@@ -19,6 +19,7 @@ use platform::{File, OpenMode};
 use super::account::{DirBox, MaildirAccount, lock};
 use super::listing::{self, Listed};
 use super::name::{Name, field};
+use crate::format::files::Patience;
 use crate::format::mbox::digest::DigestOfServed;
 use crate::format::served::{Form, Normaliser};
 
@@ -219,6 +220,37 @@ impl MaildirAccount {
         let bytes = Arc::new(bytes);
         self.served.keep_small(id, Arc::clone(&bytes));
         Ok(bytes)
+    }
+
+    /// See [`crate::format::files::Files::read_back`]. Nothing that was kept is believed.
+    pub(super) fn read_copy(
+        &self,
+        dir_box: &DirBox,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        self.refresh(dir_box, Patience::Wait)?;
+        let Some(maildir) = self.path_of(dir_box.id) else { return Ok(false) };
+        for file in files_of(dir_box, id) {
+            let Some(opened) = self.open_file(&maildir, &file)? else { continue };
+            let mut raw = vec![0; known.octets as usize + 1];
+            let count = read_up_to(&*opened.file, &mut raw)?;
+            let mut normaliser = Normaliser::new(opened.form);
+            octets.clear();
+            normaliser.push(raw.get(..count).unwrap_or_default(), octets);
+            normaliser.end(octets);
+            let mut digest = DigestOfServed::new();
+            digest.push(octets);
+            let header_octets = mime::header_len(octets);
+            header.clear();
+            header.extend_from_slice(octets.get(..header_octets).unwrap_or_default());
+            return Ok(octets.len() == known.octets as usize
+                && header_octets == known.header_octets as usize
+                && digest.finish() == known.digest);
+        }
+        Ok(false)
     }
 
     /// Opens a file that has the message. `Expunged`: there is none any more.

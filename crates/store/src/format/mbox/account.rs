@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use index::{ForeignMessage, Log, State};
+use index::{Finding, ForeignMessage, Log, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Env, WatchGuard};
 
@@ -336,6 +336,16 @@ impl Files for MboxAccount {
 
     fn close(&self) {
         MboxAccount::close(self);
+    }
+
+    fn check(&self) -> Result<Vec<Finding>> {
+        MboxAccount::check(self)
+    }
+
+    fn hold(&self, mailbox: MailboxId, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let file_box = self.file_box(mailbox).ok();
+        let _turn = file_box.as_ref().map(|file_box| lock(&file_box.turn));
+        work()
     }
 
     fn digest(&self, octets: &[u8]) -> u64 {

@@ -44,7 +44,7 @@ impl MboxAccount {
     }
 
     /// Reads all of a file of which only what was added was read, so that what was changed before it at the same time is seen, too.
-    fn look_at_all(&self, file_box: &FileBox) -> Result<()> {
+    pub(super) fn look_at_all(&self, file_box: &FileBox) -> Result<()> {
         if file_box.map().is_none_or(|map| map.facts().is_sure()) {
             return Ok(());
         }

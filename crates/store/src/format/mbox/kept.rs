@@ -19,7 +19,7 @@ use index::State;
 use model::{EmailId, Error, ErrorKind, MailboxId, ModSeq, Result};
 use platform::parent_of;
 
-use super::account::{FileBox, MboxAccount};
+use super::account::{FileBox, MboxAccount, Patience};
 use super::identity::{Identity, tail_digest};
 use super::intake::intake;
 use super::lock::Access;
@@ -61,6 +61,10 @@ impl MboxAccount {
             Err(error) if error.kind() == ErrorKind::InUse => return Ok(false),
             result => result?,
         }
+        if is_spared {
+            // Without its map on the disk it is spared by the next process as well.
+            let _gone = disk.remove(&self.map_path(id));
+        }
         let ids: HashSet<EmailId> =
             file_box.map().iter().flat_map(|map| map.places().filter_map(|place| place.email_id)).collect();
         let ids: HashSet<EmailId> = ids.into_iter().filter(|id| state.foreign(*id).is_some()).collect();
@@ -93,6 +97,22 @@ impl MboxAccount {
         let ids: Vec<MailboxId> = super::account::lock(&self.names).iter().map(|(id, _)| id).collect();
         let gone = ids.into_iter().filter(|id| state.mailbox(*id).is_none());
         gone.filter_map(|id| self.file_box(id).ok()).collect()
+    }
+
+    /// Which of these messages are in such files; all, when that cannot be told just now.
+    pub(super) fn in_kept_files(&self, state: &State, ids: &HashSet<EmailId>) -> HashSet<EmailId> {
+        let mut found = HashSet::new();
+        if ids.is_empty() {
+            return found;
+        }
+        for file_box in self.kept_boxes(state) {
+            if self.refresh(&file_box, Patience::None).is_err() {
+                return ids.clone();
+            }
+            let map = file_box.map();
+            found.extend(ids.iter().filter(|id| map.as_ref().is_some_and(|map| map.find(**id).next().is_some())));
+        }
+        found
     }
 
     /// Finds in the file of a mailbox that is gone what other mailboxes need: by digests, each message for one of the file.

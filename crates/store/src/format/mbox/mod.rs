@@ -18,11 +18,11 @@
 //!
 //! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file; `kept`: those of mailboxes that are gone.
 //! - `sync`: from the file into the log; `project`: from the log into the file.
-//! - `idle`: what nobody waits for.
-//! - `discard`: the files go when the account has left them.
+//! - `idle`: what nobody waits for; `check`: holding the files against the log; `discard`: the files go when the account has left them.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
 
 pub mod account;
+mod check;
 pub mod digest;
 pub(crate) mod discard;
 pub mod fields;

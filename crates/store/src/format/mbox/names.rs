@@ -1,11 +1,12 @@
 //! Which mailbox has which file: names as file names, and the record of them.
 //!
 //! INBOX is the account's inbox file; `a` is the file `a` below the root, `a/b` is `a.sbd/b` (Thunderbird's way, so that every mailbox may have
-//! both messages and children). What a file name cannot have, or what would mean something else, is written as `=XX`.
+//! both messages and children). What a file name cannot have, or what would mean something else, is written as `=XX`. Of files that others have made,
+//! a directory `a` is a level as `a.sbd` is, and names in modified UTF-7 (RFC 3501 §5.1.3) are what they stand for: so Dovecot and c-client keep mailboxes.
 
 use std::path::{Path, PathBuf};
 
-use model::{Error, HIERARCHY_DELIMITER, MailboxName, Result};
+use model::{Error, HIERARCHY_DELIMITER, MailboxName, Result, decode_mailbox_utf7};
 
 pub(crate) use crate::format::names::{Names, Since};
 
@@ -16,7 +17,7 @@ const NOT_MAILBOXES: [&str; 3] = [CHILDREN, ".lock", ".msf"];
 /// Longest level of a name as a file name, octets: with an ending it stays below the 255 of most file systems.
 const LEVEL_BYTES_MAX: usize = 240;
 /// The first line of the record of which mailbox has which file.
-pub(super) const HEADER: &str = "mailyard mbox names 1";
+pub(crate) const HEADER: &str = "mailyard mbox names 1";
 
 /// The file that a mailbox of this name should have. [`ErrorKind::Limit`]: a level is too long for a file name.
 pub(crate) fn path_of(name: &MailboxName) -> Result<PathBuf> {
@@ -45,11 +46,11 @@ pub(super) fn name_of(path: &Path) -> Option<MailboxName> {
     while let Some(component) = components.next() {
         let file = component.as_os_str().to_str()?;
         let is_last = components.peek().is_none();
-        let level = if is_last { file } else { file.strip_suffix(CHILDREN)? };
+        let level = if is_last { file } else { file.strip_suffix(CHILDREN).unwrap_or(file) };
         if level.starts_with('.') || is_last && has_other_ending(level) {
             return None;
         }
-        levels.push(unescape(level));
+        levels.push(of_another(level).unwrap_or_else(|| unescape(level)));
     }
     // A delimiter that was escaped stays apart from a real one.
     if levels.iter().any(|level| level.contains(HIERARCHY_DELIMITER)) {
@@ -65,16 +66,29 @@ pub(super) fn is_children_dir(file: &str) -> bool {
     file.strip_suffix(CHILDREN).is_some_and(|level| !level.is_empty() && !level.starts_with('.'))
 }
 
+/// Whether a directory may be a level of names that others have made.
+pub(super) fn is_level(file: &str) -> bool {
+    !file.is_empty() && !file.starts_with('.')
+}
+
+/// The level that a file name in modified UTF-7 stands for; `None`: it is plain.
+fn of_another(file: &str) -> Option<String> {
+    decode_mailbox_utf7(file).filter(|level| level != file)
+}
+
 fn has_other_ending(level: &str) -> bool {
     NOT_MAILBOXES.iter().any(|ending| level.ends_with(ending))
 }
 
 fn escape(level: &str) -> String {
     let mut out = String::new();
+    let is_like_utf7 = of_another(level).is_some();
     // The endings begin with a dot, and the first octet of that is enough.
     let ending = NOT_MAILBOXES.iter().find(|ending| level.ends_with(*ending)).map(|ending| level.len() - ending.len());
     for (at, c) in level.char_indices() {
-        let is_special = matches!(c, '=' | '/' | '\0'..='\x1f' | '\x7f') || c == '.' && (at == 0 || Some(at) == ending);
+        let is_special = matches!(c, '=' | '/' | '\0'..='\x1f' | '\x7f')
+            || c == '.' && (at == 0 || Some(at) == ending)
+            || c == '&' && is_like_utf7;
         if is_special { out.push_str(&format!("={:02X}", u32::from(c))) } else { out.push(c) }
     }
     out
@@ -126,16 +140,20 @@ mod tests {
             ("..", "=2E."),
             ("a.sbd", "a=2Esbd"),
             ("x.lock/y.msf", "x=2Elock.sbd/y=2Emsf"),
+            ("R&D", "R&D"),
+            ("A&-B", "A=26-B"),
         ] {
             assert_eq!(path_of(&name(text)).unwrap(), Path::new(path), "{text}");
             assert_eq!(name_of(Path::new(path)), (text != "INBOX").then(|| name(text)), "{path}");
         }
-        for path in [".x", "a.lock", "a.msf", "a/b", "a=2Fb", "inbox", "a.sbd", "x.sbd/.y", "=0A"] {
+        for path in [".x", "a.lock", "a.msf", ".a/b", "a/inbox.lock", "a=2Fb", "inbox", "a.sbd", "x.sbd/.y", "=0A"] {
             assert_eq!(name_of(Path::new(path)), None, "{path}");
         }
         // As others may call their files.
         assert_eq!(name_of(Path::new("a=b")), Some(name("a=b")));
         assert_eq!(name_of(Path::new("a=2")), Some(name("a=2")));
+        assert_eq!(name_of(Path::new("a/b")), Some(name("a/b")));
+        assert_eq!(name_of(Path::new("Entw&APw-rfe/A&-B")), Some(name("Entwürfe/A&B")));
         let long = "x".repeat(LEVEL_BYTES_MAX);
         assert!(path_of(&name(&long)).is_ok());
         assert_eq!(path_of(&name(&format!("{long}x"))).unwrap_err().limit(), Some("file_name_bytes_max"));
@@ -143,7 +161,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn there_and_back(text in "[a.=/ sbdlockmf\u{e4}]{1,12}") {
+        fn there_and_back(text in "[a.=/& sbdlockmfAPw\u{e4}-]{1,12}") {
             if let Ok(name) = MailboxName::new(&text)
                 && let Ok(path) = path_of(&name)
                 && !name.is_inbox()

@@ -61,7 +61,12 @@ impl MboxAccount {
     }
 
     fn save_names(&self) -> Result<()> {
-        lock(&self.names).save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)
+        let mut names = lock(&self.names);
+        if names.is_dirty() {
+            names.save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)?;
+            names.set_saved();
+        }
+        Ok(())
     }
 
     /// The file that a mailbox has and the one that it should have; `None`: they are the same.
@@ -96,7 +101,9 @@ impl MboxAccount {
                 self.make_file(&path);
             }
         }
-        names.save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)
+        names.save(&*self.env.disk, &self.dir.join(DIR), names::HEADER)?;
+        names.set_saved();
+        Ok(())
     }
 
     /// Makes an empty file, so that others see the mailbox. A mailbox without a file is an empty one, so that it may fail.
@@ -122,9 +129,12 @@ impl MboxAccount {
             (true, false) if !names.has_path(wanted) => {
                 disk.create_dir_all_durable(parent_of(&to))?;
                 disk.rename(&from, &to)?;
+                // Known at once, whatever happens: nobody may take the file for gone.
+                names.set(id, wanted.to_owned());
                 disk.sync_dir(parent_of(&to))?;
                 disk.sync_dir(parent_of(&from))?;
                 self.remove_empty_dir(parent_of(&from));
+                return Ok(());
             }
             // Never made, or taken away.
             (false, _) if !names.has_path(wanted) => {}
@@ -165,7 +175,7 @@ impl MboxAccount {
                 let Some(name) = entry.name.to_str() else { continue };
                 let full = self.root.join(&path);
                 if entry.is_dir || names::is_children_dir(name) {
-                    if level < LEVELS_MAX && names::is_children_dir(name) {
+                    if level < LEVELS_MAX && names::is_level(name) {
                         seen.dirs.insert(path.clone(), NEVER);
                         self.look_into(seen, &path, level + 1);
                     }

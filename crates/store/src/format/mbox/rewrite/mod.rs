@@ -50,7 +50,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { window_bytes: 1 << 20, redo_bytes_max: 4 << 20, chunk_bytes_max: 64 << 20, copy_bytes: 1 << 20 }
+        Limits { window_bytes: 256 << 10, redo_bytes_max: 4 << 20, chunk_bytes_max: 64 << 20, copy_bytes: 1 << 20 }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages that a file has and the log does not: their entries.
 
 use index::{ForeignMessage, NewEntry, Transaction};
-use model::{DateTime, EmailId, ErrorKind, Keyword, MailboxId, Result, Uid, UidSet};
+use model::{DateTime, EmailId, ErrorKind, Flags, Keyword, MailboxId, Result, Uid, UidSet};
 
 use super::flags::system_flags;
 use crate::format::mbox::place::{FileFlags, Found, ImapBase};
@@ -75,18 +75,19 @@ pub(super) fn add(
 }
 
 /// UIDs up to the last one that the file names were given by others, and the messages that had them may be gone: none of ours gets one of
-/// them. Something must be in the mailbox.
+/// them.
 pub(super) fn pass_over_used(transaction: &mut Transaction, mailbox: MailboxId, base: &ImapBase) -> Result<()> {
     let state = transaction.mailbox(mailbox)?;
     let last = Uid::new(base.last_uid).filter(|_| base.uid_validity == state.uidvalidity().get());
-    let any = state.all_rows().next().map(|(_, row)| row);
-    let (Some(last), Some(row)) = (last, any) else { return Ok(()) };
+    let Some(last) = last else { return Ok(()) };
     if next_uid(transaction, mailbox)? > last.get() {
         return Ok(());
     }
-    // The log raises UIDNEXT with entries only: one that comes and goes within this transaction.
-    let entry = NewEntry { uid: Some(last), flags: row.flags, internal_date: row.internal_date, save_date: None };
-    transaction.add_entry(mailbox, row.email_id, &entry)?;
+    // The log raises UIDNEXT with entries only: one that comes and goes within this transaction, of a message that is nowhere.
+    let internal_date = DateTime::utc(transaction.now());
+    let entry = NewEntry { uid: Some(last), flags: Flags::NONE, internal_date, save_date: None };
+    let nothing = transaction.add_foreign(ForeignMessage { octets: 0, header_octets: 0, digest: 0 })?;
+    transaction.add_entry(mailbox, nothing, &entry)?;
     transaction.expunge(mailbox, &UidSet::range(last.get(), last.get())).map(drop)
 }
 

@@ -132,6 +132,10 @@ impl MboxAccount {
     /// The file is not there: an mbox without messages, if the place where it should be can be looked at and is where it was.
     fn absent(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
         let path = self.path_of(file_box.id).unwrap_or_default();
+        if self.env.disk.exists(&path)? {
+            // It was being renamed.
+            return Err(Error::new(ErrorKind::InUse, "the mailbox file has just got another name"));
+        }
         let top = if path == self.inbox { parent_of(&self.inbox) } else { &self.root };
         let found = self.env.disk.metadata(top).map_err(|error| Error::from(error).context(top.display()))?;
         let old = file_box.map();
@@ -231,7 +235,12 @@ impl MboxAccount {
     }
 
     /// The digest of a message as its file would have it.
-    fn digest_of(&self, state: &State, digests: &mut HashMap<EmailId, u64>, id: EmailId) -> Result<Option<u64>> {
+    pub(super) fn digest_of(
+        &self,
+        state: &State,
+        digests: &mut HashMap<EmailId, u64>,
+        id: EmailId,
+    ) -> Result<Option<u64>> {
         if let Some(message) = state.foreign(id) {
             return Ok(Some(message.digest));
         }
@@ -469,12 +478,14 @@ impl<'a> Reading<'a> {
         let id = self.file_box.id;
         self.has_deltas |= !self.deltas.is_empty();
         let deltas = Deltas::new(mem::take(&mut self.deltas), self.written);
+        let never_seen = missing.iter().filter(|(_, missing)| missing.never_seen > 0).map(|(id, _)| *id);
+        let kept = account.in_kept_files(&account.state(), &never_seen.collect());
         let mut written = self.written;
         let before = &self.state;
         let ((), ticket) = self.account.log.transact(|transaction| {
             let is_shown = transaction.mailbox(id)?.highest_modseq() <= written;
             deltas.apply(transaction, id)?;
-            remove(transaction, before, id, missing)?;
+            remove(transaction, before, id, missing, &kept)?;
             if is_shown {
                 written = transaction.mailbox(id)?.highest_modseq();
             }
@@ -539,12 +550,14 @@ impl Missing {
 }
 
 /// Expunges what is gone from the file. What was never seen there is still to be written; but a message of other programs of which no other entry
-/// is left, here or elsewhere, has no octets any more. `before`: the state of which the entries were expected.
+/// is left, here or elsewhere, has no octets any more, but for those that are in a file that is `kept`. `before`: the state of which the
+/// entries were expected.
 fn remove(
     transaction: &mut Transaction,
     before: &State,
     id: MailboxId,
     mut missing: HashMap<EmailId, Missing>,
+    kept: &HashSet<EmailId>,
 ) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
@@ -552,7 +565,7 @@ fn remove(
     for (id, missing) in &mut missing {
         // 0 for a message of the log.
         let entries = transaction.state().foreign_entries(*id);
-        if entries == missing.from_file + missing.never_seen {
+        if entries == missing.from_file + missing.never_seen && !kept.contains(id) {
             missing.from_file += mem::take(&mut missing.never_seen);
         }
     }

@@ -425,8 +425,14 @@ impl<'p> Pass<'p> {
             if first_at / SECTOR_BYTES != (first_at + value.len() as u64 - 1) / SECTOR_BYTES {
                 self.mark()?;
             }
-            self.patch_values(first, &[(at, value)])?;
-            self.window.flush()?;
+            let written = self.patch_values(first, &[(at, value.clone())]).and_then(|()| self.window.flush());
+            if let Err(error) = written {
+                // A part of it may be there, and half a number is another number.
+                if let Some(before) = bytes.get(at..at + value.len()) {
+                    let _restored = self.file.write_at(before, first_at);
+                }
+                return Err(error);
+            }
         }
         Ok(())
     }

@@ -17,8 +17,10 @@ use std::sync::Arc;
 use model::{Error, ErrorKind, Result};
 use platform::File;
 
-/// Octets that are read together.
+/// Octets that are read together at most.
 const WINDOW_BYTES: usize = 512 << 10;
+/// Octets that are read together at first: each window is twice as large as the one before, while heads are close to each other.
+const AHEAD_BYTES_MIN: usize = 8 << 10;
 /// A head that begins no farther behind the one before is close to it: what is between them is read rather than skipped.
 const NEAR_BYTES: u64 = 64 << 10;
 /// Values that are no farther apart are written together, octets. Blocks that have a value are written by the disk in any case; the few between
@@ -36,6 +38,8 @@ pub(super) struct Window {
     changed: Vec<Range<usize>>,
     /// Where the last head that was asked for ended.
     last_end: Option<u64>,
+    /// What the next window is to have; 0 when no head is expected behind this one.
+    ahead: usize,
     window_bytes: usize,
 }
 
@@ -43,7 +47,7 @@ impl Window {
     /// Over a file of so many octets.
     pub(super) fn new(file: Arc<dyn File>, file_bytes: u64) -> Self {
         let (bytes, changed) = Default::default();
-        Window { file, file_bytes, start: 0, bytes, changed, last_end: None, window_bytes: WINDOW_BYTES }
+        Window { file, file_bytes, start: 0, bytes, changed, last_end: None, ahead: 0, window_bytes: WINDOW_BYTES }
     }
 
     /// With another size: what is in the file in the end is the same.
@@ -63,8 +67,10 @@ impl Window {
             return Ok(());
         }
         self.flush()?;
-        // The first head alone does not say that there will be more nearby.
-        let end = if is_near { range.start.saturating_add(self.window_bytes as u64) } else { range.end };
+        // One head alone does not say that there will be more nearby, nor do two say how many.
+        self.ahead =
+            if is_near { (self.ahead * 2).clamp(AHEAD_BYTES_MIN, WINDOW_BYTES).min(self.window_bytes) } else { 0 };
+        let end = range.start.saturating_add(self.ahead as u64);
         let len = usize::try_from(end.min(self.file_bytes).max(range.end).saturating_sub(range.start));
         self.start = range.start;
         // Nothing is held until it is read.

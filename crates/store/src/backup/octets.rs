@@ -1,0 +1,249 @@
+//! The octets of messages that are not in the log but in files that others write too: kept in packs, each message once.
+//!
+//! A pack is written once. A later snapshot writes only what no pack has: by id, digest and sizes, which the log knows. So a backup is
+//! incremental for every format, and a snapshot is a consistent point: its log says which messages there are, the packs have them.
+//! Byte table: `docs/format-backup.md`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use index::{ForeignMessage, Log, State};
+use model::{EmailId, Error, ErrorKind, Result};
+use platform::{Disk, File, OpenMode};
+
+use super::{PIECE_BYTES, SnapshotFile};
+
+/// The last bytes of a pack.
+const MAGIC: &[u8; 8] = b"MYOCTS\x01\n";
+/// Octets of messages in a pack, about: what an interrupted backup has done is kept pack by pack.
+pub(super) const PACK_BYTES: u64 = 128 << 20;
+/// Octets of messages that are compressed together, but for a larger message.
+const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes before a block: its raw and its stored length.
+const BLOCK_HEADER_BYTES: usize = 8;
+/// Bytes of an entry of the table.
+const ENTRY_BYTES: usize = 24;
+/// Bytes of the trailer: where the table is, entries, CRC32C of the table, magic.
+const TRAILER_BYTES: usize = 24;
+/// Begins the name of a pack.
+pub(super) const PREFIX: &str = "octets-";
+/// As bodies in segments.
+const LEVEL: i32 = 3;
+/// The largest message: a larger block is damaged.
+const BLOCK_RAW_BYTES_MAX: usize = 1 << 30;
+
+/// Messages by id.
+pub(super) type Messages = BTreeMap<EmailId, ForeignMessage>;
+
+/// The messages of clients' mailboxes whose octets the log has not.
+pub(super) fn needed(state: &State) -> Messages {
+    state.mailboxes().flat_map(|mailbox| mailbox.foreign(state)).map(|(row, known)| (row.email_id, known)).collect()
+}
+
+/// Writes a pack.
+pub(super) struct PackWriter<'a> {
+    out: &'a dyn File,
+    at: u64,
+    block: Vec<u8>,
+    table: Vec<u8>,
+    pub(super) messages: u32,
+    pub(super) octets: u64,
+}
+
+impl<'a> PackWriter<'a> {
+    pub(super) fn new(out: &'a dyn File) -> Self {
+        PackWriter { out, at: 0, block: Vec::new(), table: Vec::new(), messages: 0, octets: 0 }
+    }
+
+    /// Adds a message. One that has left its file is left out.
+    pub(super) fn push(&mut self, reader: &mut index::Reader, id: EmailId, known: &ForeignMessage) -> Result<()> {
+        let before = self.block.len();
+        let block = &mut self.block;
+        let read = reader.range(id, 0..u64::MAX, &mut |piece| {
+            block.extend_from_slice(piece);
+            Ok(())
+        });
+        match read {
+            Err(error) if error.kind() == ErrorKind::Expunged => {
+                self.block.truncate(before);
+                return Ok(());
+            }
+            read => read.map_err(|error| error.context(format!("the message {id}")))?,
+        }
+        self.table.extend_from_slice(&id.0.to_le_bytes());
+        self.table.extend_from_slice(&known.digest.to_le_bytes());
+        self.table.extend_from_slice(&known.octets.to_le_bytes());
+        self.table.extend_from_slice(&known.header_octets.to_le_bytes());
+        self.messages += 1;
+        self.octets += u64::from(known.octets);
+        if self.block.len() >= BLOCK_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_at(bytes, self.at)?;
+        self.at += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let raw = std::mem::take(&mut self.block);
+        let packed = zstd::bulk::compress(&raw, LEVEL)?;
+        let lengths = [(raw.len() as u32).to_le_bytes(), (packed.len() as u32).to_le_bytes()].concat();
+        self.put(&lengths)?;
+        self.put(&packed)
+    }
+
+    /// Ends it; its length. Not durable yet.
+    pub(super) fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        let table = std::mem::take(&mut self.table);
+        let mut trailer = self.at.to_le_bytes().to_vec();
+        trailer.extend_from_slice(&self.messages.to_le_bytes());
+        trailer.extend_from_slice(&crc32c::crc32c(&table).to_le_bytes());
+        trailer.extend_from_slice(MAGIC);
+        self.put(&table)?;
+        self.put(&trailer)?;
+        Ok(self.at)
+    }
+}
+
+/// Is given a message: its id, what is known of it, its octets.
+pub(super) type Take<'t> = dyn FnMut(EmailId, &ForeignMessage, &[u8]) -> Result<()> + 't;
+
+/// A pack to be read.
+pub(super) struct Pack {
+    file: std::sync::Arc<dyn File>,
+    table_at: u64,
+    /// In the order in which they lie.
+    pub(super) table: Vec<(EmailId, ForeignMessage)>,
+}
+
+fn damaged() -> Error {
+    Error::new(ErrorKind::Corrupt, "the pack of octets is damaged")
+}
+
+fn number<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N]> {
+    let (number, rest) = bytes.split_first_chunk::<N>().ok_or_else(damaged)?;
+    *bytes = rest;
+    Ok(*number)
+}
+
+impl Pack {
+    /// Reads the table of the pack at `path`. `Corrupt` when it is damaged.
+    pub(super) fn open(disk: &dyn Disk, path: &Path) -> Result<Pack> {
+        let file = disk.open(path, OpenMode::Read)?;
+        let len = file.len()?;
+        let trailer_at = len.checked_sub(TRAILER_BYTES as u64).ok_or_else(damaged)?;
+        let mut trailer = [0; TRAILER_BYTES];
+        file.read_exact_at(&mut trailer, trailer_at)?;
+        let mut rest = trailer.as_slice();
+        let table_at = u64::from_le_bytes(number(&mut rest)?);
+        let count = u32::from_le_bytes(number(&mut rest)?);
+        let crc = u32::from_le_bytes(number(&mut rest)?);
+        let table_bytes = u64::from(count) * ENTRY_BYTES as u64;
+        if rest != MAGIC || table_at.checked_add(table_bytes) != Some(trailer_at) {
+            return Err(damaged());
+        }
+        let mut bytes = vec![0; table_bytes as usize];
+        file.read_exact_at(&mut bytes, table_at)?;
+        if crc32c::crc32c(&bytes) != crc {
+            return Err(damaged());
+        }
+        let mut table = Vec::with_capacity(count as usize);
+        for mut entry in bytes.chunks_exact(ENTRY_BYTES) {
+            let id = EmailId(u64::from_le_bytes(number(&mut entry)?));
+            let digest = u64::from_le_bytes(number(&mut entry)?);
+            let (octets, header_octets) = (number(&mut entry)?, number(&mut entry)?);
+            let (octets, header_octets) = (u32::from_le_bytes(octets), u32::from_le_bytes(header_octets));
+            table.push((id, ForeignMessage { octets, header_octets, digest }));
+        }
+        Ok(Pack { file, table_at, table })
+    }
+
+    /// Gives every message to `take`, in the order in which they lie.
+    pub(super) fn read(&self, take: &mut Take<'_>) -> Result<()> {
+        let mut at = 0;
+        let mut messages = self.table.iter();
+        while at < self.table_at {
+            let mut lengths = [0; BLOCK_HEADER_BYTES];
+            self.file.read_exact_at(&mut lengths, at)?;
+            let mut rest = lengths.as_slice();
+            let raw_len = u32::from_le_bytes(number(&mut rest)?) as usize;
+            let stored_len = u32::from_le_bytes(number(&mut rest)?) as usize;
+            at += BLOCK_HEADER_BYTES as u64;
+            if raw_len > BLOCK_RAW_BYTES_MAX || at.saturating_add(stored_len as u64) > self.table_at {
+                return Err(damaged());
+            }
+            let mut stored = vec![0; stored_len];
+            self.file.read_exact_at(&mut stored, at)?;
+            at += stored_len as u64;
+            let raw = zstd::bulk::decompress(&stored, raw_len).map_err(|_| damaged())?;
+            let mut rest = raw.as_slice();
+            // A block ends where a message does; an empty one belongs to any.
+            while !rest.is_empty() {
+                let (id, known) = messages.next().ok_or_else(damaged)?;
+                let (message, after) = rest.split_at_checked(known.octets as usize).ok_or_else(damaged)?;
+                take(*id, known, message)?;
+                rest = after;
+            }
+        }
+        for (id, known) in messages {
+            if known.octets > 0 {
+                return Err(damaged());
+            }
+            take(*id, known, &[])?;
+        }
+        Ok(())
+    }
+}
+
+/// Of the packs of an account those that are needed for `needed`, and what none of them has.
+pub(super) fn covering<'p>(
+    packs: impl IntoIterator<Item = (&'p SnapshotFile, &'p Pack)>,
+    needed: &Messages,
+) -> (Vec<SnapshotFile>, Messages) {
+    let mut missing = needed.clone();
+    let mut used = Vec::new();
+    for (file, pack) in packs {
+        let before = missing.len();
+        for (id, known) in &pack.table {
+            if missing.get(id) == Some(known) {
+                missing.remove(id);
+            }
+        }
+        if missing.len() < before {
+            used.push(file.clone());
+        }
+    }
+    (used, missing)
+}
+
+/// Takes the octets of a pack into the log of an account that was unpacked.
+pub(super) fn take_in(log: &std::sync::Arc<Log>, pack: &Pack) -> Result<()> {
+    let mut batch: Vec<(EmailId, index::PendingMessage)> = Vec::new();
+    let mut octets = 0;
+    let state = log.state();
+    let commit = |batch: &mut Vec<(EmailId, index::PendingMessage)>| {
+        let batch = std::mem::take(batch);
+        log.commit(|transaction| batch.into_iter().try_for_each(|(id, message)| transaction.bytes_here(id, message)))
+    };
+    let mut seen: HashMap<EmailId, ()> = HashMap::new();
+    pack.read(&mut |id, known, message| {
+        if state.foreign(id) != Some(*known) || seen.insert(id, ()).is_some() {
+            return Ok(());
+        }
+        let mut writer = log.message_writer();
+        writer.write(message)?;
+        batch.push((id, writer.finish(known.header_octets)?));
+        octets += message.len() as u64;
+        if octets >= 4 * PIECE_BYTES || batch.len() >= 2_000 {
+            octets = 0;
+            commit(&mut batch)?;
+        }
+        Ok(())
+    })?;
+    commit(&mut batch)
+}
