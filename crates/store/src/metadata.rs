@@ -5,10 +5,11 @@
 //!
 //! `/private/specialuse` of a mailbox is what the mailbox is for, not a note (RFC 6154 §4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use index::{Mailbox, State};
 use model::{Error, ErrorKind, MailboxId, Result, SpecialUse};
 
 use crate::account::{Account, no_mailbox};
@@ -50,6 +51,17 @@ impl Metadata {
         }
     }
 
+    /// The names of the entries that are not as they were, in order; those that are gone, too.
+    pub(crate) fn changed_since(&self, before: &Metadata) -> Vec<String> {
+        let special_use = (self.special_use != before.special_use).then(|| SPECIAL_USE.to_owned());
+        if Arc::ptr_eq(&self.entries, &before.entries) {
+            return special_use.into_iter().collect();
+        }
+        let names: BTreeSet<&String> = self.entries.keys().chain(before.entries.keys()).collect();
+        let changed = names.into_iter().filter(|name| self.entries.get(*name) != before.entries.get(*name));
+        changed.filter(|name| is_visible(name)).cloned().chain(special_use).collect()
+    }
+
     /// The names of the entries below `name`, at most `depth` components further down.
     pub fn below<'m>(&'m self, name: &str, depth: usize) -> impl Iterator<Item = &'m str> + use<'m> {
         let start = format!("{name}/");
@@ -74,13 +86,22 @@ impl Account {
     /// The entries of a mailbox; without one, of the account. [`ErrorKind::NotFound`].
     pub fn metadata(&self, mailbox: Option<MailboxId>) -> Result<Metadata> {
         let state = self.inner.state();
-        let Some(id) = mailbox else {
-            return Ok(Metadata { entries: Arc::clone(state.annotations()), special_use: None });
-        };
-        let mailbox = state.mailbox(id).ok_or_else(no_mailbox)?;
+        match mailbox {
+            None => Ok(Metadata::of_account(&state)),
+            Some(id) => state.mailbox(id).map(|mailbox| Metadata::of_mailbox(mailbox)).ok_or_else(no_mailbox),
+        }
+    }
+}
+
+impl Metadata {
+    pub(crate) fn of_account(state: &State) -> Self {
+        Metadata { entries: Arc::clone(state.annotations()), special_use: None }
+    }
+
+    pub(crate) fn of_mailbox(mailbox: &Mailbox) -> Self {
         let uses: Vec<&str> = mailbox.special_uses().map(SpecialUse::as_str).collect();
         let special_use = (!uses.is_empty()).then(|| uses.join(" "));
-        Ok(Metadata { entries: Arc::clone(mailbox.annotations()), special_use })
+        Metadata { entries: Arc::clone(mailbox.annotations()), special_use }
     }
 }
 
@@ -168,5 +189,15 @@ mod tests {
         assert_eq!(metadata.value("/private/specialuse"), Some(&b"\\Sent"[..]));
         assert_eq!(metadata.value("/private/vendor/mailyard/format"), None);
         assert_eq!(metadata.value("import/x"), None);
+        assert_eq!(metadata.changed_since(&metadata.clone()), [""; 0]);
+        let mut later = BTreeMap::clone(&metadata.entries);
+        for (name, value) in
+            [("/private/a", "y"), ("/shared/new", ""), ("import/x", "y"), ("/private/vendor/mailyard/format", "y")]
+        {
+            later.insert(name.to_owned(), value.into());
+        }
+        later.remove("/private/ab");
+        let later = Metadata { entries: Arc::new(later), special_use: None };
+        assert_eq!(later.changed_since(&metadata), ["/private/a", "/private/ab", "/shared/new", SPECIAL_USE]);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use index::{Mailbox, State};
 use model::{MailboxId, MailboxName, UidSet};
 
-use crate::Account;
+use crate::{Account, Metadata};
 
 /// An account's mailboxes at one moment. Cheap to take and to keep.
 #[derive(Clone)]
@@ -72,6 +72,18 @@ impl Snapshot {
     /// The names that are subscribed at one of the moments only.
     pub fn subscriptions_since(&self, before: &Snapshot) -> BTreeSet<MailboxName> {
         self.state.subscriptions().symmetric_difference(before.state.subscriptions()).cloned().collect()
+    }
+
+    /// The entries (RFC 5464) that are not as they were: of the account (`None`), and of mailboxes that were there before, by the names that
+    /// they have now.
+    pub fn entries_since(&self, before: &Snapshot) -> Vec<(Option<(MailboxId, MailboxName)>, Vec<String>)> {
+        let account = Metadata::of_account(&self.state).changed_since(&Metadata::of_account(&before.state));
+        let mailboxes = self.state.mailboxes().filter_map(|mailbox| {
+            let old = before.state.mailbox(mailbox.id()).filter(|old| !Arc::ptr_eq(old, mailbox))?;
+            let changed = Metadata::of_mailbox(mailbox).changed_since(&Metadata::of_mailbox(old));
+            Some((Some((mailbox.id(), mailbox.name().clone())), changed))
+        });
+        std::iter::once((None, account)).chain(mailboxes).filter(|(_, names)| !names.is_empty()).collect()
     }
 
     /// What is different since `before`, by identity. Costs a comparison of pointers for each mailbox that is as it was.

@@ -19,12 +19,15 @@ use super::reply::{Done, Stop};
 use super::state::Session;
 use super::updates::{Updates, Why};
 use super::wanted::Wanted;
+use super::write;
 use crate::Output;
 
 /// Responses that one look may bring; with more, the client is told that it will hear nothing any more (RFC 5465 §5.8).
 pub(crate) const NOTICES_MAX: usize = 10_000;
 /// Mailboxes in files of other programs that one client may watch: each costs a question to the file system whenever something happens.
 pub(crate) const WATCHED_FILES_MAX: usize = 1000;
+/// Names of entries in one METADATA response.
+const ENTRIES_PER_LINE: usize = 16;
 /// How long it is waited when a file has changed and is locked: whoever changed it is about to be done.
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
@@ -73,6 +76,10 @@ pub(crate) struct Events {
     pub names: bool,
     /// Subscriptions.
     pub subscriptions: bool,
+    /// What is noted with the mailboxes (RFC 5464).
+    pub entries: bool,
+    /// What is noted with the account, whichever the mailboxes are.
+    pub server_entries: bool,
 }
 
 impl Events {
@@ -82,6 +89,8 @@ impl Events {
             flags: self.flags || other.flags,
             names: self.names || other.names,
             subscriptions: self.subscriptions || other.subscriptions,
+            entries: self.entries || other.entries,
+            server_entries: self.server_entries || other.server_entries,
         }
     }
 }
@@ -91,6 +100,8 @@ impl Events {
 struct Own {
     added: BTreeMap<MailboxId, UidSet>,
     names: BTreeSet<MailboxName>,
+    /// Entries of mailboxes, and of the account.
+    entries: BTreeMap<Option<MailboxId>, BTreeSet<String>>,
 }
 
 impl Watch {
@@ -175,6 +186,13 @@ impl Session {
         }
     }
 
+    /// Entries that this session has set are no news.
+    pub fn note_entries(&mut self, mailbox: Option<MailboxId>, entries: Vec<String>) {
+        if let Some(watch) = &mut self.notify {
+            watch.own.entries.entry(mailbox).or_default().extend(entries);
+        }
+    }
+
     /// Whether anything is said of messages in the selected mailbox that its client did not do itself.
     pub fn hears_of_selected(&self) -> bool {
         self.notify.as_ref().is_none_or(|watch| watch.selected.is_some())
@@ -204,6 +222,8 @@ enum Line {
     List(Box<MailboxInfo>, Option<MailboxName>),
     /// STATUS.
     Status(MailboxId, MailboxName, Vec<StatusAtt>),
+    /// METADATA: names of entries, at most [`ENTRIES_PER_LINE`]; of the account without a mailbox.
+    Metadata(Option<MailboxName>, Vec<String>),
     /// There is too much.
     Overflow,
 }
@@ -223,6 +243,7 @@ impl Notices {
             let news = now.news_since(&watch.seen);
             watch.name_lines(&account, &now, &news, &mut lines);
             watch.status_lines(&now, &news, selected, condstore, &mut lines);
+            watch.metadata_lines(&now, &mut lines);
         }
         watch.seen = now;
         if lines.len() > NOTICES_MAX {
@@ -336,6 +357,29 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// METADATA responses with the names of entries (RFC 5465 §5.6, §5.7; RFC 5464 §4.4.2).
+    fn metadata_lines(&self, now: &Snapshot, lines: &mut VecDeque<Line>) {
+        if !self.groups.iter().any(|group| group.events.entries || group.events.server_entries) {
+            return;
+        }
+        for (mailbox, mut names) in now.entries_since(&self.seen) {
+            let is_heard = match &mailbox {
+                Some((_, name)) => self.events(name, now.is_subscribed(name)).entries,
+                None => self.groups.iter().any(|group| group.events.server_entries),
+            };
+            if let Some(own) = self.own.entries.get(&mailbox.as_ref().map(|(id, _)| *id)) {
+                names.retain(|name| !own.contains(name));
+            }
+            if is_heard {
+                let name = mailbox.map(|(_, name)| name);
+                let some = names.chunks(ENTRIES_PER_LINE);
+                lines.extend(some.map(|names| Line::Metadata(name.clone(), names.to_vec())));
+            }
+        }
+    }
+}
+
 /// Whether a mailbox was renamed because one above it was: that is no event of its own (RFC 5465 §5.4).
 fn is_moved_along(name: &MailboxName, old: &MailboxName, renamed: &BTreeMap<MailboxName, MailboxName>) -> bool {
     let mut above = std::iter::successors(name.parent(), MailboxName::parent);
@@ -364,6 +408,18 @@ impl Line {
                 Ok(Err(error)) => session.context.observer.error(&session.connection, "NOTIFY", &error),
                 Err(_logged_out) => {}
             },
+            Line::Metadata(mailbox, names) => {
+                out.push_str("* METADATA ");
+                match mailbox {
+                    Some(mailbox) => write::mailbox(out.bytes_mut(), &mailbox, session.name_encoding()),
+                    None => out.push_str("\"\""),
+                }
+                for name in names {
+                    out.push_str(" ");
+                    write::astring(out.bytes_mut(), name.as_bytes());
+                }
+                out.push_str("\r\n");
+            }
             Line::Overflow => {
                 out.push_str("* OK [NOTIFICATIONOVERFLOW] Too much happens (limit notices_max); say NOTIFY again\r\n");
             }

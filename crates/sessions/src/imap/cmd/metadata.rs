@@ -1,4 +1,4 @@
-//! GETMETADATA and SETMETADATA (RFC 5464). Unsolicited METADATA responses, which a server may send, are not.
+//! GETMETADATA and SETMETADATA (RFC 5464). Unsolicited METADATA responses come with NOTIFY only.
 
 use std::collections::BTreeSet;
 
@@ -106,12 +106,16 @@ pub(crate) fn set(session: &Session, command: SetMetadata) -> Started {
         }
     }
     let id = place.map(|(_, id)| id);
+    let names: Vec<String> = command.values.iter().map(|(entry, _)| entry.as_str().to_owned()).collect();
     let change = move |edit: &mut store::Edit<'_>| {
         let values: Vec<(&str, Option<&[u8]>)> =
             command.values.iter().map(|(entry, value)| (entry.as_str(), value.as_deref())).collect();
         edit.set_metadata(id, &values)
     };
-    let answer = |_: &mut Session, (), _: &mut Output| Ok(Done::ok("Noted"));
+    let answer = move |session: &mut Session, (), _: &mut Output| {
+        session.note_entries(id, names);
+        Ok(Done::ok("Noted"))
+    };
     commit(account, change, answer).map_err(|error| match error.limit() {
         // RFC 5464 §4.3
         Some("metadata_value_bytes_max") => {

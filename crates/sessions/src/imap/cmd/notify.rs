@@ -8,8 +8,9 @@ use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
 use crate::imap::state::Session;
 use crate::imap::wanted::Wanted;
 
-/// RFC 5465 §3.1: the names of all events that are supported; there are no annotations and no metadata.
-const BADEVENT: &str = "BADEVENT (MessageNew MessageExpunge FlagChange MailboxName SubscriptionChange)";
+/// RFC 5465 §3.1: the names of all events that are supported; messages have no annotations.
+const BADEVENT: &str = "BADEVENT (MessageNew MessageExpunge FlagChange MailboxName SubscriptionChange MailboxMetadataChange \
+     ServerMetadataChange)";
 
 pub(crate) fn run(session: &mut Session, command: Notify, out: &mut Output) -> Started {
     let account = session.account()?;
@@ -49,15 +50,7 @@ pub(crate) fn run(session: &mut Session, command: Notify, out: &mut Output) -> S
 /// What is BAD whatever else there is (RFC 5465 §5), and what is not there.
 fn check(group: &EventGroup) -> Result<(), Stop> {
     let has = |wanted: &dyn Fn(&NotifyEvent) -> bool| group.events.iter().any(wanted);
-    let is_unsupported = |event: &NotifyEvent| {
-        matches!(
-            event,
-            NotifyEvent::AnnotationChange
-                | NotifyEvent::MailboxMetadataChange
-                | NotifyEvent::ServerMetadataChange
-                | NotifyEvent::Other(_)
-        )
-    };
+    let is_unsupported = |event: &NotifyEvent| matches!(event, NotifyEvent::AnnotationChange | NotifyEvent::Other(_));
     if has(&is_unsupported) {
         return Err(Done::no("There is no such event here").with_code(BADEVENT).into());
     }
@@ -121,6 +114,8 @@ fn other_events(events: &[NotifyEvent]) -> Result<Option<Events>, Stop> {
             NotifyEvent::FlagChange => wanted.flags = true,
             NotifyEvent::MailboxName => wanted.names = true,
             NotifyEvent::SubscriptionChange => wanted.subscriptions = true,
+            NotifyEvent::MailboxMetadataChange => wanted.entries = true,
+            NotifyEvent::ServerMetadataChange => wanted.server_entries = true,
             _ => {}
         }
     }
