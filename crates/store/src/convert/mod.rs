@@ -3,10 +3,10 @@
 //! The log of an account is the same in every format; only where the bytes of messages lie differs. So a conversion rewrites nothing: UIDs,
 //! UIDVALIDITY, flags, dates and modseqs cannot change, and a client that synchronises notices nothing. What moves is bytes.
 //!
-//! - **Out of the log into files** ([`outwards`]): the account takes up the new files as if they had been its own for ever, and they
+//! - **Out of the log into files** (`outwards`): the account takes up the new files as if they had been its own for ever, and they
 //!   follow the log as those of any account do. When they have everything, and what was read back from them was compared, the account's format
 //!   changes. The log keeps the bytes until [`finish`].
-//! - **Into the log** ([`inwards`]): the bytes of each foreign message are read twice, compared and taken into the log. When none is left, the
+//! - **Into the log** (`inwards`): the bytes of each foreign message are read twice, compared and taken into the log. When none is left, the
 //!   format changes. The files stay as they are until [`finish`].
 //! - Between two kinds of files: both, one after the other.
 //!

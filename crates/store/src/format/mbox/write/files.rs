@@ -73,7 +73,7 @@ impl Unsettled {
         Ok(self.disk.sync_dir(&self.dir)?)
     }
 
-    /// Whether [`Unsettled::doubt`] was called, and [`Unsettled::trust`] was not since.
+    /// Whether [`Unsettled::doubt`] was called, and `Unsettled::trust` was not since.
     pub fn is_doubted(&self) -> Result<bool> {
         match self.disk.metadata(&self.marker) {
             Ok(found) => Ok(found.len > 0),
