@@ -55,7 +55,7 @@ pub use metadata::{METADATA_BYTES_MAX, METADATA_ENTRIES_MAX, METADATA_VALUE_BYTE
 pub use quota::{OwnLimit, OwnLimits, Quota, QuotaLimits, STORAGE_UNIT_BYTES};
 pub use reader::Reader;
 pub use restore::Restored;
-pub use snapshot::{Naming, News, Snapshot};
+pub use snapshot::{EntryNews, Naming, News, Snapshot};
 pub use stats::Stats;
 pub use store::{Options, Store};
 pub use view::{Entry, EntryFlags, Rows, View};

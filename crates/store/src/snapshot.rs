@@ -33,6 +33,15 @@ pub struct News {
     pub unseen: bool,
 }
 
+/// Entries (RFC 5464) that are not as they were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryNews {
+    /// The mailbox that they are of, and its name at the later moment; `None`: the account.
+    pub mailbox: Option<(MailboxId, MailboxName)>,
+    /// Their names, in order.
+    pub names: Vec<String>,
+}
+
 /// What became of a mailbox's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Naming {
@@ -76,14 +85,15 @@ impl Snapshot {
 
     /// The entries (RFC 5464) that are not as they were: of the account (`None`), and of mailboxes that were there before, by the names that
     /// they have now.
-    pub fn entries_since(&self, before: &Snapshot) -> Vec<(Option<(MailboxId, MailboxName)>, Vec<String>)> {
+    pub fn entries_since(&self, before: &Snapshot) -> Vec<EntryNews> {
         let account = Metadata::of_account(&self.state).changed_since(&Metadata::of_account(&before.state));
         let mailboxes = self.state.mailboxes().filter_map(|mailbox| {
             let old = before.state.mailbox(mailbox.id()).filter(|old| !Arc::ptr_eq(old, mailbox))?;
             let changed = Metadata::of_mailbox(mailbox).changed_since(&Metadata::of_mailbox(old));
-            Some((Some((mailbox.id(), mailbox.name().clone())), changed))
+            Some(EntryNews { mailbox: Some((mailbox.id(), mailbox.name().clone())), names: changed })
         });
-        std::iter::once((None, account)).chain(mailboxes).filter(|(_, names)| !names.is_empty()).collect()
+        let account = EntryNews { mailbox: None, names: account };
+        std::iter::once(account).chain(mailboxes).filter(|news| !news.names.is_empty()).collect()
     }
 
     /// What is different since `before`, by identity. Costs a comparison of pointers for each mailbox that is as it was.

@@ -275,7 +275,7 @@ config! {
         /// What separates a user from a mailbox in an address: mail for `ann+lists` goes into the mailbox `lists` of ann, when there is one, and
         /// to her INBOX otherwise. Empty: nothing does.
         detail_separator: String = "+".to_owned();
-        /// What is answered for an account that may hold no more (section [quota]): "retry" is 452 4.2.2, and the mail waits at the transfer
+        /// What is answered for an account that may hold no more (section `quota`): "retry" is 452 4.2.2, and the mail waits at the transfer
         /// agent; "reject" is 552 5.2.2, and it goes back to its sender.
         over_quota: OverQuota = OverQuota::Retry;
         /// Whether the parameters of RFC 3461 are offered, so that the transfer agent says the id of a delivery (ENVID) where it has one, and one

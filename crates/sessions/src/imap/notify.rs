@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use imap_proto::command::{FetchAtt, StatusAtt};
 use model::{ErrorKind, HIERARCHY_DELIMITER, MailboxId, MailboxName, Uid, UidSet};
-use store::{Account, AccountFormat, ListenerGuard, MailboxInfo, Naming, News, Snapshot};
+use store::{Account, AccountFormat, EntryNews, ListenerGuard, MailboxInfo, Naming, News, Snapshot};
 
 use super::cmd::{list, status};
 use super::reply::{Done, Stop};
@@ -363,7 +363,7 @@ impl Watch {
         if !self.groups.iter().any(|group| group.events.entries || group.events.server_entries) {
             return;
         }
-        for (mailbox, mut names) in now.entries_since(&self.seen) {
+        for EntryNews { mailbox, mut names } in now.entries_since(&self.seen) {
             let is_heard = match &mailbox {
                 Some((_, name)) => self.events(name, now.is_subscribed(name)).entries,
                 None => self.groups.iter().any(|group| group.events.server_entries),
