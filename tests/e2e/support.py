@@ -73,6 +73,15 @@ def add_mbox_user(data, folder, user=USER, password=PASSWORD):
     return inbox, root
 
 
+def add_maildir_user(data, folder, user=USER, password=PASSWORD, layout="maildir++"):
+    """A user whose mail is in Maildirs below `folder`; gives the one of INBOX."""
+    root = pathlib.Path(folder) / user / "Maildir"
+    root.parent.mkdir(parents=True, exist_ok=True)
+    tool(data, "user", "add", user, "--password-stdin", "--format", "maildir", "--mail-root", root, "--layout", layout,
+         stdin=password.encode() + b"\n")
+    return root
+
+
 class Server:
     """A `mailyard serve` process."""
 

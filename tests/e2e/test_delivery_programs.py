@@ -16,10 +16,10 @@ import subprocess
 import unittest
 
 import support
-from support import Case, Server, add_mbox_user, add_user, all_messages, corpus, crlf, tool, until
+from support import Case, Server, add_maildir_user, add_mbox_user, add_user, all_messages, corpus, crlf, tool, until
 
 MESSAGES = 60
-ACCOUNTS = {"ann": "native", "bob": "mbox"}
+ACCOUNTS = {"ann": "native", "bob": "mbox", "cay": "maildir"}
 POSTFIX_MASTER = """
 127.0.0.1:{port} inet n - n - - smtpd
 pickup unix n - n 60 1 pickup
@@ -131,6 +131,7 @@ class Programs(Case):
         self.folder.chmod(0o711)
         add_user(self.data, "ann")
         add_mbox_user(self.data, self.folder / "mail", "bob")
+        add_maildir_user(self.data, self.folder / "mail", "cay")
         # Whom the directory of the socket belongs to may deliver.
         self.run = self.folder / "run"
         self.run.mkdir()
@@ -171,14 +172,16 @@ class Programs(Case):
         with self.server, Postfix(self.folder, self.run / "lmtp") as postfix:
             smtp = smtplib.SMTP("127.0.0.1", postfix.port, timeout=support.IMAP_SECONDS)
             for number, (_, raw) in enumerate(messages):
-                to = ["ann@example.org", "bob@example.org"] if number % 3 else ["ann@example.org"]
+                to = ["ann@example.org", "cay@example.org"] + ["bob@example.org"] * (number % 3 > 0)
                 self.assertEqual(smtp.sendmail("list@example.com", to, crlf(raw), ["BODY=8BITMIME"]), {})
             smtp.quit()
             until("empty queue of postfix", lambda: not postfix.queue(), 60)
             self.assertNotIn("status=bounced", postfix.log())
             self.check("ann", messages)
             self.check("bob", [message for number, message in enumerate(messages) if number % 3])
+            self.check("cay", messages)
             self.fetch_with_fetchmail("ann", messages)
+            self.fetch_with_mpop("cay", messages)
             self.fetch_with_mpop("bob", [message for number, message in enumerate(messages) if number % 3])
             for user in ACCOUNTS:
                 self.assertEqual(self.stored(user), [])
@@ -249,11 +252,11 @@ class Programs(Case):
         self.fetched(place, messages)
 
     def fetch_with_mpop(self, user, messages):
-        place = self.maildir("mpop-maildir")
-        config = self.folder / "mpoprc"
+        place = self.maildir(f"mpop-maildir-{user}")
+        config = self.folder / f"mpoprc-{user}"
         config.write_text(
             f"account a\nhost 127.0.0.1\nport {self.pop3}\nuser {user}\npassword \"{support.PASSWORD}\"\ntls off\nauth user\n"
-            f"delivery maildir {place}\nuidls_file {self.folder}/uidls\nkeep off\nreceived_header off\npipelining on\n")
+            f"delivery maildir {place}\nuidls_file {self.folder}/uidls-{user}\nkeep off\nreceived_header off\npipelining on\n")
         config.chmod(0o600)
         self.program("mpop", f"--file={config}", "--quiet", "a")
         self.fetched(place, messages)
