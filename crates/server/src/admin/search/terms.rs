@@ -72,14 +72,20 @@ fn split(text: &str) -> Result<Vec<Term>, String> {
             Some((from.get(..end)?.to_ascii_lowercase(), after))
         });
         let (key, from) = key.map_or((None, from), |(key, after)| (Some(key), after));
+        // What stands before the quotes: the name in `header:NAME="text"`.
+        let bare =
+            from.split(|character: char| character.is_whitespace() || character == '"').next().unwrap_or_default();
+        let name = bare.strip_suffix('=').filter(|_| key.as_deref() == Some("header")).map_or("", |_| bare);
+        let from = from.strip_prefix(name).unwrap_or(from);
         let (value, after) = match from.strip_prefix('"') {
             Some(quoted) => quoted.split_once('"').ok_or("a quote is not closed")?,
             None => from.split_at(from.find(char::is_whitespace).unwrap_or(from.len())),
         };
+        let value = format!("{name}{value}");
         if value.is_empty() && key.as_deref() != Some("header") {
             return Err("a term without a value".to_owned());
         }
-        terms.push(Term { is_negated, key, value: value.to_owned() });
+        terms.push(Term { is_negated, key, value });
         rest = after.trim_start();
     }
     Ok(terms)
@@ -191,11 +197,13 @@ mod tests {
             [Query::Larger(20 << 10), Query::Smaller(1 << 20), Query::Larger(7)]
         );
         assert_eq!(
-            queries("is:unread header:List-Id header:X-Mailer=mutt"),
+            queries("is:unread header:List-Id header:X-Mailer=mutt header:X-Mailer=\"mutt 1=2\" header:To="),
             [
                 Query::Not(Box::new(Query::HasFlag(Flags::system(SystemFlag::Seen)))),
                 header("List-Id", ""),
-                header("X-Mailer", "mutt")
+                header("X-Mailer", "mutt"),
+                header("X-Mailer", "mutt 1=2"),
+                header("To", ""),
             ]
         );
         assert_eq!(queries("a-b@x \"http://x\" 1.5"), [text("a-b@x"), text("http://x"), text("1.5")]);
