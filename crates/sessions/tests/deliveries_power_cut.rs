@@ -211,3 +211,8 @@ fn native() {
 fn mbox() {
     (1..=HISTORIES).for_each(|seed| history(Format::Mbox, seed));
 }
+
+#[test]
+fn maildir() {
+    (1..=HISTORIES).for_each(|seed| history(Format::Maildir, seed));
+}

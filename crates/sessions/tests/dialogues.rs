@@ -101,6 +101,11 @@ fn on_mbox_files_with_little_room_in_the_output() {
 }
 
 #[test]
+fn on_maildirs() {
+    play_all(Cuts::Lines, Format::Maildir);
+}
+
+#[test]
 fn on_a_database() {
     play_all(Cuts::Lines, Format::Sql);
 }

@@ -276,3 +276,8 @@ fn each_knows_what_the_server_believes_that_it_knows() {
 fn on_mbox_files() {
     play_seeds(0..100, Format::Mbox);
 }
+
+#[test]
+fn on_maildirs() {
+    play_seeds(0..100, Format::Maildir);
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use model::{AccountName, MailboxName, SystemFlag};
 use platform::{Disk, OpenMode};
-use store::{Account, AccountFormat, FlagNames, NewMessage, Store};
+use store::{Account, AccountFormat, FlagNames, MaildirLayout, NewMessage, Store};
 
 /// Where the mail of an account lives, and how a test's messages get there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,15 @@ pub enum Format {
     Mbox,
     /// In mbox files, put there by another program.
     Delivered,
+    /// In Maildirs.
+    Maildir,
     /// In a database.
     Sql,
 }
 
 const FILES: &[Format] = &[Format::Mbox, Format::Delivered];
+/// Those with a file or a directory for each mailbox.
+const NAMED: &[Format] = &[Format::Mbox, Format::Delivered, Format::Maildir];
 const OF_OTHERS: &[Format] = &[Format::Delivered];
 const DATABASE: &[Format] = &[Format::Sql];
 
@@ -35,7 +39,7 @@ const NOT_DAMAGE: &str = "a message that changes in the file is another message,
 
 /// What is different in a format, and why: scenarios by file and name that are not played on it.
 pub const DIFFERENT: &[(&[Format], &str, &str)] = &[
-    (FILES, "mailboxes.txt: names over the limit", "no file name has 1000 octets; the limit is file_name_bytes_max"),
+    (NAMED, "mailboxes.txt: names over the limit", "no file name has 1000 octets; the limit is file_name_bytes_max"),
     (
         OF_OTHERS,
         "fetch-damaged.txt: a damaged message: the others are answered, and the command ends with NO",
@@ -76,6 +80,11 @@ impl Format {
         let format = match self {
             Format::Native => AccountFormat::Native,
             Format::Sql => AccountFormat::Sql,
+            Format::Maildir => {
+                let place = place(name);
+                store.env().disk.create_dir_all_durable(&place).unwrap();
+                AccountFormat::Maildir { root: place.join("Maildir"), layout: MaildirLayout::Fs }
+            }
             Format::Mbox | Format::Delivered => {
                 let place = place(name);
                 store.env().disk.create_dir_all_durable(&place).unwrap();
