@@ -195,6 +195,7 @@ impl MaildirAccount {
         turn: &Turn,
         arrivals: &[Newcomer],
         lists: &Lists,
+        is_last: bool,
     ) -> Result<(Vec<(u32, EmailId)>, Ticket)> {
         let (id, mut shown) = (dir_box.id, dir_box.shown());
         let (ids, ticket) = self.log.transact(|transaction| {
@@ -221,6 +222,12 @@ impl MaildirAccount {
                 let internal_date = arrival.internal_date();
                 let entry = NewEntry { uid: uid.and_then(Uid::new), flags, internal_date, save_date: None };
                 ids.push((transaction.add_entry(id, email_id, &entry)?.get(), email_id));
+            }
+            // The highest may have been those of messages that are gone.
+            let next = transaction.mailbox(id)?.uidnext().map_or(u32::MAX, Uid::get);
+            let after = lists.last_uid.checked_add(1).and_then(Uid::new);
+            if let Some(after) = after.filter(|after| is_last && next < after.get()) {
+                transaction.skip_uids(id, after)?;
             }
             if is_shown {
                 shown = transaction.mailbox(id)?.highest_modseq();

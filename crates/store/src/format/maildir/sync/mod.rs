@@ -184,8 +184,10 @@ impl MaildirAccount {
             let uid = |one: &Newcomer| lists.uid(one.file.base()).unwrap_or(u32::MAX);
             uid(a).cmp(&uid(b)).then_with(|| a.in_order_of_arrival(b))
         });
+        let mut left = news.len();
         for batch in news.chunks(ARRIVALS_MAX) {
-            let (ids, last) = self.tell_arrivals(dir_box, turn, batch, &lists)?;
+            left -= batch.len();
+            let (ids, last) = self.tell_arrivals(dir_box, turn, batch, &lists, left == 0)?;
             arrived.extend(ids);
             ticket = Some(last);
         }
