@@ -107,25 +107,8 @@ def run(*command, stdin=b"", environment=None):
     return done.stdout
 
 
-class SharedCase(Case):
-    """A test with a user whose INBOX is an mbox file, and a server."""
-
-    def setUp(self):
-        super().setUp()
-        self.inbox, self.root = add_mbox_user(self.data, self.folder / "mail")
-        self.config = self.folder / "mailyard.toml"
-        self.config.write_text("[mbox]\nidle_seconds = 1\n")
-        self.server = Server(self.data, "--config", self.config)
-        self.addCleanup(self.server.kill)
-
-    def put(self, *raw):
-        """Writes a new INBOX while nobody looks."""
-        self.inbox.write_bytes(b"".join(in_mbox(one) for one in raw))
-
-    def client(self, mailbox="INBOX"):
-        imap = self.server.connect()
-        self.ok(imap.select(mailbox))
-        return imap
+class WatchingCase(Case):
+    """A test that waits for what a client sees."""
 
     def sees(self, imap, what, look):
         """NOOP until what is listed satisfies `look`; gives it."""
@@ -147,3 +130,24 @@ class SharedCase(Case):
         """Whoever is in both has the same UID."""
         for name in before.keys() & after.keys():
             self.assertEqual(before[name][0], after[name][0], name)
+
+
+class SharedCase(WatchingCase):
+    """A test with a user whose INBOX is an mbox file, and a server."""
+
+    def setUp(self):
+        super().setUp()
+        self.inbox, self.root = add_mbox_user(self.data, self.folder / "mail")
+        self.config = self.folder / "mailyard.toml"
+        self.config.write_text("[mbox]\nidle_seconds = 1\n")
+        self.server = Server(self.data, "--config", self.config)
+        self.addCleanup(self.server.kill)
+
+    def put(self, *raw):
+        """Writes a new INBOX while nobody looks."""
+        self.inbox.write_bytes(b"".join(in_mbox(one) for one in raw))
+
+    def client(self, mailbox="INBOX"):
+        imap = self.server.connect()
+        self.ok(imap.select(mailbox))
+        return imap

@@ -7,12 +7,12 @@ import unittest
 
 import dovecot
 import support
-from mbox_sharing import field, letter, listed, run
-from support import Case, Server, add_maildir_user, until
+from mbox_sharing import WatchingCase, field, letter, listed, run
+from support import Server, add_maildir_user, until
 from test_idle import Idler
 
 
-class Sharing(Case):
+class Sharing(WatchingCase):
     def setUp(self):
         super().setUp()
         self.root = add_maildir_user(self.data, self.folder / "mail")
@@ -26,22 +26,6 @@ class Sharing(Case):
 
     def box(self):
         return mailbox.Maildir(self.root, factory=None, create=False)
-
-    def sees(self, imap, what, look):
-        """NOOP until what is listed satisfies `look`; gives it."""
-        last = {}
-
-        def looking():
-            nonlocal last
-            self.ok(imap.noop())
-            last = listed(imap)
-            return look(last)
-
-        try:
-            until(what, looking)
-        except AssertionError as error:
-            raise AssertionError(f"{error}; there is {last}") from None
-        return last
 
     def names(self):
         """{subject: letters of flags}, of the files."""
