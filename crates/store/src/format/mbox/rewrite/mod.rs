@@ -22,6 +22,7 @@
 mod journal;
 mod plan;
 mod run;
+mod sources;
 #[cfg(test)]
 mod tests;
 
