@@ -347,35 +347,6 @@ contract! {
         assert!(file.metadata().unwrap().changed >= before.changed, "nobody can set it");
     }
 
-    fn taking_ranges_out(disk, dir) {
-        const BLOCK: usize = 4096;
-        let path = dir.join("a");
-        let bytes: Vec<u8> = (0..10 * BLOCK + 100).map(|at| (at / BLOCK) as u8).collect();
-        let file = put(disk, &path, &bytes);
-        file.sync_data().unwrap();
-        file.collapse_range(0, 0).unwrap();
-        match file.collapse_range(2 * BLOCK as u64, 3 * BLOCK as u64) {
-            Err(e) if e.kind() == ErrorKind::Unsupported => assert_eq!(disk.read(&path).unwrap(), bytes),
-            result => {
-                result.unwrap();
-                let rest = [&bytes[..2 * BLOCK], &bytes[5 * BLOCK..]].concat();
-                assert_eq!(disk.read(&path).unwrap(), rest);
-                assert_eq!(file.len().unwrap(), rest.len() as u64);
-                file.sync_data().unwrap();
-                let held = disk.metadata(&path).unwrap().allocated_bytes;
-                assert!((rest.len() as u64..bytes.len() as u64).contains(&held), "{held}");
-                let (block, len) = (BLOCK as u64, rest.len() as u64);
-                for (offset, len) in [(1, block), (0, 100), (block, len - block), (block, 100 * block)] {
-                    assert_eq!(kind(file.collapse_range(offset, len)), Some(ErrorKind::InvalidInput), "{offset} {len}");
-                }
-                file.collapse_range(0, block).unwrap();
-                file.sync_data().unwrap();
-                file.write_at(b"end", 6 * block + 100).unwrap();
-                assert_eq!(disk.read(&path).unwrap(), [&rest[BLOCK..], b"end"].concat());
-            }
-        }
-    }
-
     fn maps(disk, dir) {
         let path = dir.join("a");
         put(disk, &path, b"");

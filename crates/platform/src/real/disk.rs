@@ -210,10 +210,6 @@ impl File for RealFile {
         fallocate(&self.open.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
     }
 
-    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()> {
-        fallocate(&self.open.file, FallocateFlags::COLLAPSE_RANGE, offset, len)
-    }
-
     fn metadata(&self) -> io::Result<Metadata> {
         Ok(describe(&self.open.file.metadata()?))
     }
