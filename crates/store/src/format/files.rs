@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use index::{Finding, Foreign, ForeignMessage, Log};
+use index::{Finding, Foreign, ForeignMessage, Log, Mailbox};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
@@ -50,6 +50,15 @@ pub(crate) enum Patience {
 pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
     /// Whether a mailbox of this name can have a file.
     fn check_name(&self, name: &MailboxName) -> Result<()>;
+
+    /// Messages are about to come into a mailbox: what other programs have numbered there by now gets its entries first.
+    fn before_adding(&self, _mailbox: MailboxId) {}
+
+    /// The UID that a message which comes into a mailbox must have at least, so that no other program has given it; asked within the
+    /// transaction.
+    fn uid_floor(&self, _mailbox: &Mailbox) -> Result<u32> {
+        Ok(0)
+    }
 
     /// Makes mailboxes of what others have put beside the files that are known. What cannot be looked at is left for later.
     fn discover(&self);
@@ -247,7 +256,7 @@ pub(crate) fn open(
         AccountFormat::Maildir { .. } => {
             // Where it was lost, the log knows better.
             env.disk.create_dir_all_durable(&log.dir().join(super::maildir::account::DIR))?;
-            let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
+            let files = MaildirAccount::open(env, log, listeners, format, options)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
     }

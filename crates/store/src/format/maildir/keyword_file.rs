@@ -13,7 +13,12 @@ use super::{KEYWORDS_FILE, LOCK_FILE};
 /// A lock that nobody has touched for so long was left behind: Dovecot's own rule.
 const STALE_AFTER: Duration = Duration::from_secs(120);
 
+/// How often, and how long in between, a lock is asked for that somebody has.
+const LOCK_TRIES: usize = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 /// The lock of a mailbox's lists; removed when it is dropped.
+#[derive(Debug)]
 pub(super) struct ListLock<'a> {
     env: &'a Env,
     path: std::path::PathBuf,
@@ -34,6 +39,19 @@ impl<'a> ListLock<'a> {
                 return Ok(None);
             }
             let _ = env.disk.remove(&path);
+        }
+        Ok(None)
+    }
+}
+
+impl<'a> ListLock<'a> {
+    /// Like [`ListLock::try_take`], and waits for a moment: others hold it no longer, as a rule.
+    pub(super) fn take(env: &'a Env, maildir: &Path) -> Result<Option<Self>> {
+        for _ in 0..LOCK_TRIES {
+            if let Some(taken) = Self::try_take(env, maildir)? {
+                return Ok(Some(taken));
+            }
+            env.clock.sleep(LOCK_PAUSE);
         }
         Ok(None)
     }

@@ -27,8 +27,6 @@ pub mod digest;
 pub(crate) mod discard;
 pub mod fields;
 pub(crate) mod foreign;
-#[cfg(test)]
-mod format_doc;
 pub mod from_line;
 pub mod identity;
 mod idle;

@@ -162,17 +162,17 @@ pub(super) fn save_filler(disk: &dyn Disk, path: &Path, filler: u64) -> Result<(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::format::mbox::format_doc::hold;
+    use crate::format::format_doc::hold;
 
     #[test]
     fn as_documented() {
         let intent = Intent { device: 11, inode: 12, from: 13, to: 14, before: 15 };
         let magic = u64::from_le_bytes(INTENT_MAGIC);
         let fields = [("magic", magic), ("device", 11), ("inode", 12), ("from", 13), ("to", 14), ("before", 15)];
-        hold("### Intent of an append", &intent.encode(), &fields);
+        hold("format-mbox.md", "### Intent of an append", &intent.encode(), &fields);
         assert_eq!(intent.encode().len(), INTENT_BYTES);
         let fields = [("magic", u64::from_le_bytes(FILLER_MAGIC)), ("filler", 16)];
-        hold("### Amount of filler", &encode(FILLER_MAGIC, &[16]), &fields);
+        hold("format-mbox.md", "### Amount of filler", &encode(FILLER_MAGIC, &[16]), &fields);
     }
 
     #[test]
