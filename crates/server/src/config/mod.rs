@@ -12,8 +12,8 @@ mod write;
 
 pub use delivery::Aliases;
 pub use keys::{
-    Config, DeliverySection, FormatSection, Layout, LogFormat, LogSection, MailFormat, MaildirSection, MboxSection, UidLists,
-    OverQuota, PlainTextLogin, TlsSection,
+    Config, DeliverySection, FormatSection, Layout, LogFormat, LogSection, MailFormat, MaildirSection, MboxSection,
+    OverQuota, PlainTextLogin, TlsSection, UidLists,
 };
 pub use parse::load;
 pub use write::{reference, sample};

@@ -81,7 +81,10 @@ fn copies_are_read_one_by_one() {
     assert_eq!(findings(&account), Vec::<String>::new());
     world.sim.disk.corrupt(&copy, 9, 1).unwrap();
     let found = findings(&account);
-    assert!(found.iter().any(|what| what.contains(".other") && what.contains("not the message that UID 1 has")), "{found:?}");
+    assert!(
+        found.iter().any(|what| what.contains(".other") && what.contains("not the message that UID 1 has")),
+        "{found:?}"
+    );
 }
 
 #[test]

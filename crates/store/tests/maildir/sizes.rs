@@ -7,11 +7,12 @@ use store::{Account, OwnLimit, OwnLimits, QuotaLimits, Store, StoreMode};
 use crate::support::{World, append, expunge, message, name, served, set_flags};
 
 /// The first line, and octets and messages as the sum of the others.
-fn read(world: &World) -> (String, i64, i64) {
+pub fn read(world: &World) -> (String, i64, i64) {
     let text = world.read("maildirsize");
     let mut lines = text.lines();
     let first = lines.next().unwrap().to_owned();
-    let numbers = lines.map(|line| line.split_ascii_whitespace().map(|word| word.parse::<i64>().unwrap()).collect::<Vec<_>>());
+    let numbers =
+        lines.map(|line| line.split_ascii_whitespace().map(|word| word.parse::<i64>().unwrap()).collect::<Vec<_>>());
     let sum = numbers.fold((0, 0), |(bytes, count), line| (bytes + line[0], count + line[1]));
     (first, sum.0, sum.1)
 }

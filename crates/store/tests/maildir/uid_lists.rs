@@ -76,9 +76,8 @@ fn made_where_it_is_wanted() {
         }
         let (store, account) = world.open();
         let id = account.create_mailbox(&name("work"), &[]).unwrap();
-        let is_there = |maildir: &str| {
-            world.env.disk.exists(&std::path::Path::new(ROOT).join(maildir).join(LIST)).unwrap()
-        };
+        let is_there =
+            |maildir: &str| world.env.disk.exists(&std::path::Path::new(ROOT).join(maildir).join(LIST)).unwrap();
         // Before Dovecot could give it a UIDVALIDITY of its own.
         assert_eq!(is_there(".work"), is_made, "{policy:?}");
         append(&account, id, &served(1), "");

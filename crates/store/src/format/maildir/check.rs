@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use index::{Finding, Row};
-use model::{EmailId, ErrorKind, MailboxId, Result};
+use model::{EmailId, ErrorKind, Keyword, MailboxId, Result};
 
 use super::account::{DirBox, MaildirAccount, Turn, lock};
 use super::listing::{self, Listed, Look};
@@ -81,7 +81,13 @@ impl MaildirAccount {
     }
 
     /// Holds names and entries against each other; which file each entry has.
-    fn hold_names(&self, dir_box: &DirBox, maildir: &Path, look: Look, findings: &mut Findings<'_>) -> Result<Vec<Held>> {
+    fn hold_names(
+        &self,
+        dir_box: &DirBox,
+        maildir: &Path,
+        look: Look,
+        findings: &mut Findings<'_>,
+    ) -> Result<Vec<Held>> {
         let state = self.state();
         let Some(mailbox) = state.mailbox(dir_box.id) else { return Ok(Vec::new()) };
         let keywords = self.read_keywords(maildir)?;
@@ -96,9 +102,19 @@ impl MaildirAccount {
                 Some((record, map.name(&record) == file.name && record.subdir == file.subdir))
             });
             match known.flatten() {
-                None => findings.add_at(&at, 0, None, "there is a file that no entry has: it is no plain file, or too large"),
+                None => findings.add_at(
+                    &at,
+                    0,
+                    None,
+                    "there is a file that no entry has: it is no plain file, or too large",
+                ),
                 Some((record, false)) => {
-                    findings.add_at(&at, 0, Some(record.email_id), "another file has the same base name: this one is not served");
+                    findings.add_at(
+                        &at,
+                        0,
+                        Some(record.email_id),
+                        "another file has the same base name: this one is not served",
+                    );
                 }
                 Some((record, true)) => {
                     seen.insert(record.uid);
@@ -112,15 +128,20 @@ impl MaildirAccount {
         for (_, row) in mailbox.all_rows().filter(|(_, row)| !seen.contains(&row.uid.get())) {
             findings.add(0, Some(row.email_id), format!("UID {} has no file", row.uid));
         }
-        let shown = dir_box.shown();
+        let (shown, forwarded) = (dir_box.shown(), Keyword::new(super::FORWARDED).ok());
         for one in held.iter().filter(|one| one.row.modseq <= shown) {
             let at = listing::path(maildir, one.file.subdir, &one.file.name);
             let said = one.file.letters();
             if letters.of(one.row.flags, said) != said {
-                findings.add_at(&at, 0, Some(one.row.email_id), format!("the name does not say the flags of UID {}", one.row.uid));
+                findings.add_at(
+                    &at,
+                    0,
+                    Some(one.row.email_id),
+                    format!("the name does not say the flags of UID {}", one.row.uid),
+                );
             }
             let names = one.row.flags.keyword_indexes().filter_map(|index| mailbox.keywords().name(index));
-            for keyword in names.filter(|keyword| keyword.as_str() != super::FORWARDED) {
+            for keyword in names.filter(|keyword| Some(*keyword) != forwarded.as_ref()) {
                 if keywords.letter(keyword).is_none() && keywords.has_room() {
                     let what = format!("the keyword {keyword} of UID {} has no letter", one.row.uid);
                     findings.add_at(&at, 0, Some(one.row.email_id), what);
@@ -145,7 +166,12 @@ impl MaildirAccount {
             findings.add_at(&at, 0, Some(id), format!("it has {} octets, and its name says another number", found.len));
         }
         if said.and_then(|name| name.crlf_size()).is_some_and(|said| said != u64::from(held.row.size)) {
-            findings.add_at(&at, 0, Some(id), format!("UID {} has {} octets, and the name says another number", held.row.uid, held.row.size));
+            findings.add_at(
+                &at,
+                0,
+                Some(id),
+                format!("UID {} has {} octets, and the name says another number", held.row.uid, held.row.size),
+            );
         }
         if self.is_read_by_the_log(id) {
             return Ok(());

@@ -237,7 +237,9 @@ impl MaildirAccount {
                 break;
             }
         }
-        self.served.ghost(id).ok_or_else(|| Error::new(ErrorKind::Expunged, format!("the message {id} has left its Maildir")))
+        self.served
+            .ghost(id)
+            .ok_or_else(|| Error::new(ErrorKind::Expunged, format!("the message {id} has left its Maildir")))
     }
 
     /// Opens a file of the message that some map knows, wherever it is now.

@@ -261,7 +261,9 @@ impl MaildirAccount {
         if self.options.uid_lists == UidLists::Never {
             return Ok(0);
         }
-        let (Ok(dir_box), Some(maildir)) = (self.dir_box(mailbox.id()), self.path_of(mailbox.id())) else { return Ok(0) };
+        let (Ok(dir_box), Some(maildir)) = (self.dir_box(mailbox.id()), self.path_of(mailbox.id())) else {
+            return Ok(0);
+        };
         let (validity, uidnext) = counters(mailbox);
         let mut uids = lock(&dir_box.uids);
         uids.read(&*self.env.disk, &maildir, validity, uidnext)?;
@@ -325,7 +327,8 @@ impl MaildirAccount {
         let Some(written) = written else { return Ok(()) };
         if let Some(written) = written.or_else(|| is_new.then(|| list.write())) {
             let temporary = maildir.join(format!("{FILE}.tmp"));
-            disk.replace_file(&path, &temporary, &written).map_err(|error| Error::from(error).context(path.display()))?;
+            disk.replace_file(&path, &temporary, &written)
+                .map_err(|error| Error::from(error).context(path.display()))?;
         }
         uids.read_whole(disk, &path, validity, uidnext)?;
         uids.is_compared = true;

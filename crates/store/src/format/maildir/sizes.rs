@@ -52,11 +52,10 @@ impl MaildirAccount {
             return Usage::default();
         }
         let said = Name::parse(&file.name).and_then(|name| name.size());
-        let asked = || self.env.disk.metadata(&listing::path(maildir, file.subdir, &file.name)).ok().map(|found| found.len);
-        said.or_else(asked).map_or(Usage::default(), |bytes| Usage {
-            bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
-            messages: 1,
-        })
+        let asked =
+            || self.env.disk.metadata(&listing::path(maildir, file.subdir, &file.name)).ok().map(|found| found.len);
+        said.or_else(asked)
+            .map_or(Usage::default(), |bytes| Usage { bytes: i64::try_from(bytes).unwrap_or(i64::MAX), messages: 1 })
     }
 
     /// What a file counts.
@@ -149,7 +148,8 @@ impl MaildirAccount {
             self.sizes.is_certain.store(true, Ordering::Relaxed);
             let Some((used, stamps)) = self.count_all()? else { continue };
             let _alone = lock(&self.sizes.writing);
-            let is_still = |(maildir, stamp): &(PathBuf, Stamp)| Stamp::take(disk, maildir).is_ok_and(|now| now == *stamp);
+            let is_still =
+                |(maildir, stamp): &(PathBuf, Stamp)| Stamp::take(disk, maildir).is_ok_and(|now| now == *stamp);
             if stamps.iter().all(is_still) {
                 let text = size_file::write(quota, used);
                 return Ok(disk.replace_file(&self.root.join(FILE), &self.root.join(TEMPORARY), text.as_bytes())?);

@@ -280,14 +280,20 @@ mod tests {
             list.with_entries(&entries, next).map(|list| String::from_utf8(list.write()).unwrap())
         };
         assert_eq!(with(&[(1, "a:2,S"), (3, "c:2,"), (4, "d")], 5), None);
-        assert_eq!(with(&[(1, "a"), (3, "c"), (4, "d"), (7, "e:2,S")], 8).unwrap(), "3 V7 N8 Gx\n1 W9 :a:2,\n3 :c\n4 :d\n7 :e:2,S\n");
+        assert_eq!(
+            with(&[(1, "a"), (3, "c"), (4, "d"), (7, "e:2,S")], 8).unwrap(),
+            "3 V7 N8 Gx\n1 W9 :a:2,\n3 :c\n4 :d\n7 :e:2,S\n"
+        );
         // Gone here, in between, under another name, and numbered there while we were away.
         assert_eq!(with(&[(1, "a"), (2, "b"), (3, "cc")], 4).unwrap(), "3 V7 N5 Gx\n1 W9 :a:2,\n2 :b\n3 :cc\n4 :d\n");
         // Another message has the UID there, and the file another UID: both stay as somebody was told.
         assert_eq!(with(&[(1, "a"), (3, "d"), (4, "c")], 5), None);
         assert_eq!(with(&[(1, "a"), (3, "d"), (4, "e"), (5, "c")], 6), None);
         let added = UidList::parse_added(b"5 :e\n9 W1 :f:2,S\n", 4).unwrap();
-        assert_eq!(added.iter().map(|record| (record.uid, record.base())).collect::<Vec<_>>(), [(5, &b"e"[..]), (9, b"f")]);
+        assert_eq!(
+            added.iter().map(|record| (record.uid, record.base())).collect::<Vec<_>>(),
+            [(5, &b"e"[..]), (9, b"f")]
+        );
         for bad in ["4 :e\n", "5 :e", "5 :e\nx\n", "6 :e\n5 :f\n"] {
             assert_eq!(UidList::parse_added(bad.as_bytes(), 4), None, "{bad:?}");
         }

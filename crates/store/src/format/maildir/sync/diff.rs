@@ -47,11 +47,8 @@ impl Diff {
 
     /// Holds a look against the map. Of two files with the same base the later counts: the one in `cur`.
     pub(super) fn new(map: &mut Map, look: Look) -> Diff {
-        let mut diff = Diff {
-            is_stable: look.is_stable,
-            is_whole: look.read.len() == Subdir::ALL.len(),
-            ..Diff::at(look.stamp)
-        };
+        let mut diff =
+            Diff { is_stable: look.is_stable, is_whole: look.read.len() == Subdir::ALL.len(), ..Diff::at(look.stamp) };
         let mut seen: HashSet<Position> = HashSet::with_capacity(map.records().len());
         let mut unknown: BTreeMap<Vec<u8>, Listed> = BTreeMap::new();
         for file in look.files {

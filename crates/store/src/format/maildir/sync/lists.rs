@@ -8,8 +8,8 @@ use index::State;
 use model::{Error, Keyword, MailboxName, Result};
 use platform::Disk;
 
-use crate::format::MaildirLayout;
 use super::arrivals::Newcomer;
+use crate::format::MaildirLayout;
 use crate::format::maildir::account::{DirBox, MaildirAccount, lock};
 use crate::format::maildir::courier;
 use crate::format::maildir::uidlist::UidList;

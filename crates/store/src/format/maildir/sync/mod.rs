@@ -89,9 +89,8 @@ impl MaildirAccount {
         if done.is_err() {
             dir_box.news.lose();
             lock(&dir_box.uids).forget();
-        }
-        // Whoever was told of it meanwhile found our turn taken.
-        if !dir_box.news.is_nothing() {
+        } else if !dir_box.news.is_nothing() {
+            // Whoever was told of it meanwhile found our turn taken.
             self.listeners.call();
         }
         done
@@ -121,7 +120,10 @@ impl MaildirAccount {
         let now = Stamp::take(disk, maildir)?;
         let known = dir_box.with_map(|map| map.stamp).flatten();
         let is_restless = dir_box.is_restless.load(Ordering::Relaxed);
-        if known == Some(now) && !is_restless && (told.is_nothing() || told.names.is_empty() && !now.is_fresh(&*self.env.clock)) {
+        if known == Some(now)
+            && !is_restless
+            && (told.is_nothing() || told.names.is_empty() && !now.is_fresh(&*self.env.clock))
+        {
             return Ok(Looked::Unchanged);
         }
         if known.is_some_and(|known| known.inodes() != now.inodes()) {

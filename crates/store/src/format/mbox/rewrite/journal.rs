@@ -347,6 +347,11 @@ mod tests {
         hold("format-mbox.md", "### Progress of a rewrite", &bytes, &fields);
         assert_eq!(bytes.len(), PROGRESS_BYTES);
         let piece = Piece { target: 1, len: 2, source: Source::New(3) };
-        hold("format-mbox.md", "### Piece of a rewrite", &piece.encode(), &[("target", 1), ("len", 2), ("source", 3 | 1 << 63)]);
+        hold(
+            "format-mbox.md",
+            "### Piece of a rewrite",
+            &piece.encode(),
+            &[("target", 1), ("len", 2), ("source", 3 | 1 << 63)],
+        );
     }
 }
