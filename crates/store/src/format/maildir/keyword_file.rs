@@ -8,7 +8,7 @@ use model::{Keyword, Result};
 use platform::{Env, OpenMode};
 
 use super::keywords::Keywords;
-use super::{KEYWORDS_FILE, LOCK_FILE};
+use super::{KEYWORDS_FILE, LOCK_FILE, read_if_there};
 
 /// A lock that nobody has touched for so long was left behind: Dovecot's own rule.
 const STALE_AFTER: Duration = Duration::from_secs(120);
@@ -68,11 +68,8 @@ impl Drop for ListLock<'_> {
 pub(super) fn assign(env: &Env, maildir: &Path, names: &[&Keyword]) -> Result<Option<Keywords>> {
     let Some(_lock) = ListLock::try_take(env, maildir)? else { return Ok(None) };
     let path = maildir.join(KEYWORDS_FILE);
-    let mut keywords = match env.disk.read(&path) {
-        Ok(bytes) => Keywords::parse(&bytes),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Keywords::default(),
-        Err(error) => return Err(error.into()),
-    };
+    let mut keywords =
+        read_if_there(&*env.disk, &path)?.map_or_else(Keywords::default, |bytes| Keywords::parse(&bytes));
     let before = keywords.clone();
     for name in names {
         keywords.assign(name);

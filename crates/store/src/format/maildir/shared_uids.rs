@@ -21,6 +21,7 @@ use platform::{Disk, OpenMode};
 use super::account::{DirBox, MaildirAccount, lock};
 use super::keyword_file::ListLock;
 use super::uidlist::{Record, UidList, write_record};
+use super::{found_if_there, read_if_there};
 use crate::format::mbox::identity::Identity;
 
 /// Dovecot's list.
@@ -79,11 +80,8 @@ impl SharedUids {
     fn read(&mut self, disk: &dyn Disk, maildir: &Path, validity: u32, uidnext: u32) -> Result<()> {
         for name in [FILE, COURIERS_FILE] {
             let path = maildir.join(name);
-            let found = match disk.metadata(&path) {
-                Ok(found) => Identity::of(&found),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(Error::from(error).context(path.display())),
-            };
+            let Some(found) = found_if_there(disk, &path)? else { continue };
+            let found = Identity::of(&found);
             let is_known = self.seen.as_ref().is_some_and(|seen| seen.path == path);
             if is_known && self.seen.as_ref().is_some_and(|seen| seen.identity == found && seen.len == found.len) {
                 return Ok(());
@@ -128,12 +126,8 @@ impl SharedUids {
 
     /// Reads a list; false: it is none.
     fn read_whole(&mut self, disk: &dyn Disk, path: &Path, validity: u32, uidnext: u32) -> Result<bool> {
-        let found = disk.metadata(path).and_then(|found| Ok((Identity::of(&found), disk.read(path)?)));
-        let (identity, bytes) = match found {
-            Ok(found) => found,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(Error::from(error).context(path.display())),
-        };
+        let Some(found) = found_if_there(disk, path)? else { return Ok(false) };
+        let Some(bytes) = read_if_there(disk, path)? else { return Ok(false) };
         let Some(list) = UidList::parse(&bytes) else { return Ok(false) };
         self.theirs.clear();
         self.is_compared = false;
@@ -145,7 +139,7 @@ impl SharedUids {
         }
         self.seen = Some(Seen {
             path: path.to_owned(),
-            identity,
+            identity: Identity::of(&found),
             is_other,
             len: bytes.len() as u64,
             last_uid: list.records.last().map_or(0, |record| record.uid),
@@ -309,11 +303,7 @@ impl MaildirAccount {
         (validity, uidnext): (u32, u32),
     ) -> Result<()> {
         let (disk, path) = (&*self.env.disk, maildir.join(FILE));
-        let bytes = match disk.read(&path) {
-            Ok(bytes) => Some(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Error::from(error).context(path.display())),
-        };
+        let bytes = read_if_there(disk, &path)?;
         let is_new = bytes.is_none();
         let bytes = bytes.unwrap_or_default();
         let list = UidList::parse(&bytes).unwrap_or_else(|| UidList::empty(validity, uidnext));

@@ -16,6 +16,7 @@ use std::time::Duration;
 use model::{Error, Result};
 
 use super::account::{MaildirAccount, Turn, lock};
+use super::found_if_there;
 use super::listing::{self, Listed, Look, Stamp};
 use super::name::{Letters, Name};
 use super::size_file::{self, Usage};
@@ -114,11 +115,7 @@ impl MaildirAccount {
         let bytes_max = limits.storage_kib.map(|kib| kib.saturating_mul(STORAGE_UNIT_BYTES));
         let ours = has_limits.then(|| size_file::quota_line(bytes_max, limits.messages));
         let path = self.root.join(FILE);
-        let found = match self.env.disk.metadata(&path) {
-            Ok(found) => Some(found),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(Error::from(error).context(path.display())),
-        };
+        let found = found_if_there(&*self.env.disk, &path)?;
         let Some(found) = found else {
             return ours.map_or(Ok(()), |quota| self.make_sizes(&quota));
         };

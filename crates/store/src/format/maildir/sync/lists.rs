@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use index::State;
-use model::{Error, Keyword, MailboxName, Result};
+use model::{Keyword, MailboxName, Result};
 use platform::Disk;
 
 use super::arrivals::Newcomer;
 use crate::format::MaildirLayout;
 use crate::format::maildir::account::{DirBox, MaildirAccount, lock};
-use crate::format::maildir::courier;
 use crate::format::maildir::uidlist::UidList;
+use crate::format::maildir::{courier, read_if_there};
 use crate::import::subscriptions;
 
 /// Lists of UIDs; the first that is there counts.
@@ -37,14 +37,6 @@ impl Lists {
 
     pub(super) fn keywords(&self, base: &[u8]) -> &[Keyword] {
         self.keywords.of(base)
-    }
-}
-
-fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
-    match disk.read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::from(error).context(path.display())),
     }
 }
 

@@ -34,6 +34,7 @@ use super::keywords::Keywords;
 use super::listing::{self, Look, Stamp, Subdir};
 use super::map::{Fate, Map, Position};
 use super::news::Told;
+use super::read_if_there;
 use crate::format::files::Patience;
 
 /// How often a Maildir is looked at anew that others change meanwhile.
@@ -337,12 +338,8 @@ impl MaildirAccount {
 
     /// What the letters of keywords stand for in a Maildir now.
     pub(super) fn read_keywords(&self, maildir: &Path) -> Result<Keywords> {
-        let path = maildir.join(super::KEYWORDS_FILE);
-        match self.env.disk.read(&path) {
-            Ok(bytes) => Ok(Keywords::parse(&bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Keywords::default()),
-            Err(error) => Err(Error::from(error).context(path.display())),
-        }
+        let bytes = read_if_there(&*self.env.disk, &maildir.join(super::KEYWORDS_FILE))?;
+        Ok(bytes.map_or_else(Keywords::default, |bytes| Keywords::parse(&bytes)))
     }
 
     /// Saves a map that has changed, so that the next opening need not look for what is known.
