@@ -116,8 +116,9 @@ class Programs(WatchingCase):
                               "\\Flagged" in there["letter-02"][1] and "\\Seen" in there["letter-04"][1])
             self.assertEqual(len(after), 8)
             self.same_uids(before, after)
+            # With a Content-Length from mutt.
             work = self.client(name="work")
-            self.sees(work, "what was moved", lambda there: there.keys() == {"letter-07"})
+            self.comes_to(work, "what was moved", lambda there: there.keys() == {"letter-07"})
 
             # The other way.
             self.ok(imap.uid("STORE", str(after["letter-08"][0]), "+FLAGS", "(\\Flagged \\Answered)"))
@@ -139,7 +140,8 @@ class Programs(WatchingCase):
 
     def test_mbsync(self):
         add_user(self.data, SECOND)
-        (self.folder / "state").mkdir()
+        for directory in ("state", "nothing"):
+            (self.folder / directory).mkdir()
         config = self.folder / "mbsyncrc"
         config.write_text(MBSYNC.format(port=self.server.port, user=SECOND, password=support.PASSWORD, root=self.root,
                                         folder=self.folder))
