@@ -76,6 +76,10 @@ fn made_where_it_is_wanted() {
         }
         let (store, account) = world.open();
         let id = account.create_mailbox(&name("work"), &[]).unwrap();
+        if policy == UidLists::Always {
+            account.mailbox(&name("INBOX")).unwrap();
+            assert_eq!(first_line(&world, ""), format!("3 V{} N1", validity(&account, "INBOX")));
+        }
         let is_there =
             |maildir: &str| world.env.disk.exists(&std::path::Path::new(ROOT).join(maildir).join(LIST)).unwrap();
         // Before Dovecot could give it a UIDVALIDITY of its own.

@@ -343,15 +343,16 @@ impl MaildirAccount {
         self.options.uid_lists != UidLists::Never && (!uids.is_compared || !uids.unlisted.is_empty())
     }
 
-    /// A new mailbox: before Dovecot gives it a UIDVALIDITY.
+    /// A mailbox that is new here and has no list: before Dovecot gives it a UIDVALIDITY.
     pub(super) fn begin_uids(&self, maildir: &Path, mailbox: &Mailbox) -> Result<()> {
-        let path = maildir.join(FILE);
-        if !self.keeps_uids(maildir)? || self.env.disk.exists(&path)? {
+        let (disk, path) = (&*self.env.disk, maildir.join(FILE));
+        let has_list = disk.exists(&path)? || disk.exists(&maildir.join(COURIERS_FILE))?;
+        if has_list || !self.keeps_uids(maildir)? {
             return Ok(());
         }
         let Some(_lock) = ListLock::take(&self.env, maildir)? else { return Ok(()) };
         let (validity, uidnext) = counters(mailbox);
         let list = UidList::empty(validity, uidnext).write();
-        Ok(self.env.disk.replace_file(&path, &maildir.join(format!("{FILE}.tmp")), &list)?)
+        Ok(disk.replace_file(&path, &maildir.join(format!("{FILE}.tmp")), &list)?)
     }
 }

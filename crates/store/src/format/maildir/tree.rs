@@ -345,6 +345,10 @@ impl MaildirAccount {
                 None => transaction.create_mailbox(name, &[]),
             }
         })?;
+        if let Some(mailbox) = self.state().mailbox(id) {
+            // What cannot be written now is written later.
+            let _later = self.begin_uids(&self.full_path(&path), mailbox);
+        }
         lock(&self.names).set(id, path);
         self.save_names()
     }
