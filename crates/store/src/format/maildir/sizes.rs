@@ -46,6 +46,13 @@ pub(super) struct Sizes {
     seen: Mutex<Option<(Identity, Option<String>)>>,
 }
 
+/// What all files hold, and the directories that were looked at.
+#[derive(Debug, Default)]
+struct Counted {
+    used: Usage,
+    stamps: Vec<(PathBuf, Stamp)>,
+}
+
 impl MaildirAccount {
     /// What a file holds, if its mailbox counts. Only a size that its name does not say is asked for.
     fn held_by(&self, maildir: &Path, file: &Listed) -> Usage {
@@ -143,7 +150,7 @@ impl MaildirAccount {
         let disk = &*self.env.disk;
         for _ in 0..TRIES {
             self.sizes.is_certain.store(true, Ordering::Relaxed);
-            let Some((used, stamps)) = self.count_all()? else { continue };
+            let Some(Counted { used, stamps }) = self.count_all()? else { continue };
             let _alone = lock(&self.sizes.writing);
             let is_still =
                 |(maildir, stamp): &(PathBuf, Stamp)| Stamp::take(disk, maildir).is_ok_and(|now| now == *stamp);
@@ -156,10 +163,10 @@ impl MaildirAccount {
         Ok(())
     }
 
-    /// What all files hold, and the directories that were looked at; `None`: somebody has changed something meanwhile.
-    fn count_all(&self) -> Result<Option<(Usage, Vec<(PathBuf, Stamp)>)>> {
+    /// Looks at all files; `None`: somebody has changed something meanwhile.
+    fn count_all(&self) -> Result<Option<Counted>> {
         let maildirs: Vec<_> = lock(&self.names).iter().map(|(_, path)| self.full_path(path)).collect();
-        let (mut used, mut stamps) = (Usage::default(), Vec::new());
+        let mut counted = Counted::default();
         for maildir in maildirs.into_iter().filter(|maildir| !maildir.ends_with(TRASH)) {
             let look = match Look::take(&*self.env.disk, &*self.env.clock, &maildir, None) {
                 Ok(look) => look,
@@ -170,9 +177,10 @@ impl MaildirAccount {
             if !look.is_stable {
                 return Ok(None);
             }
-            used = look.files.iter().fold(used, |used, file| used.plus(self.usage_of(&maildir, file)));
-            stamps.push((maildir, look.stamp));
+            let of_files = look.files.iter().map(|file| self.usage_of(&maildir, file));
+            counted.used = of_files.fold(counted.used, Usage::plus);
+            counted.stamps.push((maildir, look.stamp));
         }
-        Ok(Some((used, stamps)))
+        Ok(Some(counted))
     }
 }
