@@ -162,6 +162,12 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The names in a directory, in byte order, without `.` and `..`.
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
 
+    /// Adds to the end of a file that exists, in one call: of programs that do so at the same time, on one machine, none overwrites what
+    /// another one added (O_APPEND). On an error a first part may have been added.
+    ///
+    /// Durable: after [`File::sync_data`].
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
     /// What a path is; `NotFound` when it is nothing.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use mailyard_platform::real::RealWatch;
 use mailyard_platform::{
-    Disk, Env, File, Host, LockMode, LockTable, OpenMode, Prng, Timestamp, Watch, WatchGuard, sim::SimEnv,
+    Disk, Env, File, Host, LockMode, LockTable, NameChange, NameNews, OpenMode, Prng, Timestamp, Watch, WatchGuard,
+    sim::SimEnv,
 };
 
 /// Runs one check on both disks, each time in an empty directory.
@@ -371,6 +372,15 @@ contract! {
         }
     }
 
+    fn appended(disk, dir) {
+        let path = dir.join("a");
+        assert_eq!(disk.append(&path, b"1").unwrap_err().kind(), ErrorKind::NotFound);
+        put(disk, &path, b"1");
+        disk.append(&path, b"23").unwrap();
+        disk.append(&path, b"4").unwrap();
+        assert_eq!(disk.read(&path).unwrap(), b"1234");
+    }
+
     fn times(disk, dir) {
         let path = dir.join("a");
         let file = put(disk, &path, b"1");
@@ -452,6 +462,54 @@ fn the_simulated_disk_tells_of_changes() {
     let env = SimEnv::new(1).env();
     env.disk.create_dir_all(Path::new("/mail")).unwrap();
     check_watch(&*env.disk, &*env.watch, Path::new("/mail"));
+}
+
+/// Every name that changed, in order, at the latest when [`Watch::settle`] returns.
+fn check_names(disk: &dyn Disk, watcher: &dyn Watch, dir: &Path) {
+    let (sender, receiver) = channel();
+    let on_names = move |news: NameNews<'_>| {
+        let NameNews::Name(name, change) = news else { panic!("nothing was lost") };
+        sender.send((name.to_str().unwrap().to_owned(), change)).unwrap_or_default();
+    };
+    let guard = watcher.watch_names(dir, Arc::new(on_names)).unwrap();
+    put(disk, &dir.join("a"), b"1");
+    disk.rename(&dir.join("a"), &dir.join("b")).unwrap();
+    disk.open(&dir.join("b"), OpenMode::ReadWrite).unwrap().write_at(b"written", 0).unwrap();
+    disk.link(&dir.join("b"), &dir.join("c")).unwrap();
+    disk.remove(&dir.join("b")).unwrap();
+    watcher.settle();
+    let told: Vec<_> = receiver.try_iter().collect();
+    let told: Vec<_> = told.iter().map(|(name, change)| (name.as_str(), *change)).collect();
+    let (came, left, removed) = (NameChange::Came, NameChange::Left, NameChange::Removed);
+    assert_eq!(told, [("a", came), ("a", left), ("b", came), ("c", came), ("b", removed)]);
+    drop(guard);
+    put(disk, &dir.join("d"), b"1");
+    watcher.settle();
+    assert_eq!(receiver.try_iter().count(), 0);
+}
+
+#[test]
+fn names_are_told() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    check_names(&*env.disk, &*env.watch, dir.path());
+    let env = SimEnv::new(1).env();
+    env.disk.create_dir_all(Path::new("/mail")).unwrap();
+    check_names(&*env.disk, &*env.watch, Path::new("/mail"));
+}
+
+/// Where the system does not tell of names, that is said at once, and later that something may have changed.
+#[test]
+fn names_that_nobody_tells() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let watcher = RealWatch::looking_every(Duration::from_millis(5));
+    let (sender, receiver) = channel();
+    let on_names = move |news: NameNews<'_>| {
+        sender.send(news == NameNews::Any).unwrap_or_default();
+    };
+    let _guard = watcher.watch_names(dir.path(), Arc::new(on_names)).unwrap();
+    assert!(!receiver.recv().unwrap());
+    put(&*env.disk, &dir.path().join("a"), b"1");
+    assert!(receiver.recv_timeout(Duration::from_secs(20)).unwrap());
 }
 
 /// A watched directory that moves away or goes is looked for from then on.

@@ -63,6 +63,12 @@ pub struct Stats {
     pub syncs: u64,
     /// Syncs of directories; 0 for a file.
     pub dir_syncs: u64,
+    /// Directories that were listed; 0 for a file.
+    pub lists: u64,
+    /// Calls of [`crate::Disk::metadata`]; 0 for a file.
+    pub looks: u64,
+    /// Calls of [`crate::Disk::open`]; 0 for a file.
+    pub opens: u64,
 }
 
 #[derive(Debug)]

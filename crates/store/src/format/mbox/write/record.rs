@@ -214,21 +214,21 @@ pub(super) fn save_filler(disk: &dyn Disk, path: &Path, filler: u64) -> Result<(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::format::mbox::format_doc::hold;
+    use crate::format::format_doc::hold;
 
     #[test]
     fn as_documented() {
         let intent = Intent { device: 11, inode: 12, from: 13, to: 14, before: 15 };
         let magic = u64::from_le_bytes(INTENT_MAGIC);
         let fields = [("magic", magic), ("device", 11), ("inode", 12), ("from", 13), ("to", 14), ("before", 15)];
-        hold("### Intent of an append", &intent.encode(&Stage::Grow), &fields);
+        hold("format-mbox.md", "### Intent of an append", &intent.encode(&Stage::Grow), &fields);
         assert_eq!(intent.encode(&Stage::Write).len(), INTENT_BYTES);
         let magic = u64::from_le_bytes(AT_ONCE_MAGIC);
         let fields = [("magic", magic), ("device", 11), ("inode", 12), ("from", 13), ("to", 14)];
         let bytes = intent.encode(&Stage::AtOnce(vec![b'x']));
-        hold("### Intent of an append at once", &bytes[..AT_ONCE_HEAD_BYTES], &fields);
+        hold("format-mbox.md", "### Intent of an append at once", &bytes[..AT_ONCE_HEAD_BYTES], &fields);
         let fields = [("magic", u64::from_le_bytes(FILLER_MAGIC)), ("filler", 16)];
-        hold("### Amount of filler", &encode(FILLER_MAGIC, &[16]), &fields);
+        hold("format-mbox.md", "### Amount of filler", &encode(FILLER_MAGIC, &[16]), &fields);
     }
 
     #[test]
