@@ -70,12 +70,7 @@ fn execute(config: &Config, request: Request, is_all: bool, bar: &mut Bar) -> Re
 
 /// Runs a command that writes a lot with the store's background work beside it, and then does what is left of that: the sealing of what was
 /// written, or, where `is_all` says so, everything, the indexes too, which else a server makes.
-fn beside_maintenance(
-    context: &admin::Context,
-    request: Request,
-    is_all: bool,
-    bar: &mut Bar,
-) -> Result<Value> {
+fn beside_maintenance(context: &admin::Context, request: Request, is_all: bool, bar: &mut Bar) -> Result<Value> {
     let maintenance = Maintenance::start_eager(Arc::clone(&context.store))?;
     let result = admin::run(context, request, bar);
     maintenance.stop();
