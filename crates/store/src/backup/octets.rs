@@ -17,6 +17,9 @@ use platform::{Disk, File, OpenMode};
 use super::keys::{MARK_BYTES, Marker};
 use super::{PIECE_BYTES, SnapshotFile, stored};
 
+/// The messages of a pack, in its order.
+pub(super) type PackTable = Vec<(EmailId, ForeignMessage)>;
+
 /// The last bytes of a pack.
 const MAGIC: &[u8; 8] = b"MYOCTS\x01\n";
 /// Octets of messages in a pack, about: what an interrupted backup has done is kept pack by pack.
@@ -52,7 +55,7 @@ pub(super) struct PackWriter<'a> {
     at: u64,
     block: Vec<u8>,
     /// Its messages.
-    pub(super) table: Vec<(EmailId, ForeignMessage)>,
+    pub(super) table: PackTable,
     pub(super) octets: u64,
 }
 
@@ -99,7 +102,7 @@ impl<'a> PackWriter<'a> {
     }
 
     /// Ends it and makes it durable: what it has, its length and its digest.
-    pub(super) fn finish(mut self) -> Result<(Vec<(EmailId, ForeignMessage)>, u64, String)> {
+    pub(super) fn finish(mut self) -> Result<(PackTable, u64, String)> {
         self.flush()?;
         let table = self.table.iter().map(|(id, known)| entry(*id, known)).collect::<Vec<_>>().concat();
         let mut trailer = self.at.to_le_bytes().to_vec();
@@ -157,7 +160,7 @@ pub(super) fn read_list(disk: &dyn Disk, path: &Path) -> Result<HashSet<Mark>> {
 /// What is known of the messages of a pack.
 pub(super) enum Contents {
     /// All that it says.
-    Table(Vec<(EmailId, ForeignMessage)>),
+    Table(PackTable),
     /// Their marks.
     Marks(HashSet<Mark>),
 }
@@ -170,7 +173,7 @@ pub(super) struct Pack {
     file: std::sync::Arc<dyn File>,
     table_at: u64,
     /// In the order in which they lie.
-    pub(super) table: Vec<(EmailId, ForeignMessage)>,
+    pub(super) table: PackTable,
 }
 
 fn damaged() -> Error {
