@@ -263,6 +263,12 @@ impl Builder {
         }
     }
 
+    /// What is frequent in the documents that follow; the open one ends.
+    pub fn set_frequent(&mut self, frequent: Frequent) {
+        self.boundary();
+        self.frequent = frequent;
+    }
+
     /// Begins a document, each only once; in any order, but a rising one is quicker. `Invalid` when it is below the base or more than
     /// 2³² − 2 above.
     pub fn document(&mut self, document: u64) -> Result<()> {
@@ -320,18 +326,14 @@ impl Builder {
         self.fields.len()
     }
 
-    pub(crate) fn has_joints(&self, field: usize) -> bool {
-        self.fields.get(field).is_some_and(|field| field.cut == Cut::Joints)
-    }
-
-    /// Words of a field that at least so many documents have; of a field that is not cut none.
+    /// Words of a field that at least so many documents have; none of a field without joints.
     pub(crate) fn frequent_words(&self, field: usize, least: usize, most: usize) -> Vec<Box<[u8]>> {
         let is_word = |token: &[u8]| {
             let text = std::str::from_utf8(token).unwrap_or_default();
             token.len() <= FREQUENT_BYTES_MAX
                 && text.chars().next().is_some_and(|first| Class::of(first) == Class::Word)
         };
-        let field = self.fields.get(field).filter(|field| field.cut != Cut::Whole);
+        let field = self.fields.get(field).filter(|field| field.cut == Cut::Joints);
         field.map_or_else(Vec::new, |field| field.tokens.frequent(least, most, is_word))
     }
 

@@ -68,6 +68,11 @@ impl Gatherer {
         Gatherer { sink: Sink { builder, folded: String::new(), text_bytes: 0 } }
     }
 
+    /// What is frequent in the messages that follow.
+    pub(super) fn set_frequent(&mut self, frequent: Frequent) {
+        self.sink.builder.set_frequent(frequent);
+    }
+
     /// Adds a message, each only once. One that is damaged, gone or too large is not covered, which is no error: it is scanned.
     pub(super) fn add(&mut self, reader: &mut Reader, id: EmailId) -> Result<()> {
         self.sink.builder.document(id.0)?;

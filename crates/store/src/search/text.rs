@@ -5,15 +5,23 @@ use std::ops::ControlFlow;
 use mime::{Matcher, Needle, TextSink};
 use model::{EmailId, Result};
 
-use super::texts::{Place, Visitor, visit};
+use super::texts::{self, Visitor, visit};
 use crate::Reader;
+
+/// Where a text is looked for. TEXT is both: each is answered by itself, since headers are read sooner than bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The message's header and those of its parts.
+    Headers,
+    /// Text parts and the headers of messages inside.
+    Body,
+}
 
 /// A needle of BODY or TEXT.
 #[derive(Debug)]
 pub(super) struct TextNeedle {
     pub(super) needle: Needle,
-    /// TEXT: the headers count too.
-    pub(super) header: bool,
+    pub(super) place: Place,
     /// Its number in the query.
     pub(super) id: usize,
     /// Its number for the index.
@@ -21,15 +29,15 @@ pub(super) struct TextNeedle {
 }
 
 impl TextNeedle {
-    pub(super) fn new(text: &str, header: bool, id: usize) -> Self {
-        TextNeedle { needle: Needle::new(text), header, id, leaf: None }
+    pub(super) fn new(text: &str, place: Place, id: usize) -> Self {
+        TextNeedle { needle: Needle::new(text), place, id, leaf: None }
     }
 }
 
 /// Feeds a matcher and stops as soon as it has found something.
 struct Find<'n> {
     matcher: Matcher<'n>,
-    header: bool,
+    place: Place,
 }
 
 impl TextSink for Find<'_> {
@@ -43,13 +51,13 @@ impl TextSink for Find<'_> {
 }
 
 impl Visitor for Find<'_> {
-    fn begin(&mut self, place: Place) -> bool {
-        self.header || place == Place::Body
+    fn begin(&mut self, place: texts::Place) -> bool {
+        (place == texts::Place::Body) == (self.place == Place::Body)
     }
 }
 
-/// Whether the message has the text: in a text part or in the header of a nested message, and for TEXT in its own header.
+/// Whether the message has the text there.
 pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle) -> Result<bool> {
-    let mut find = Find { matcher: Matcher::new(&needle.needle), header: needle.header };
+    let mut find = Find { matcher: Matcher::new(&needle.needle), place: needle.place };
     Ok(visit(reader, id, &mut find)?.is_break())
 }
