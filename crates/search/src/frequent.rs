@@ -12,9 +12,9 @@ use crate::build::{Builder, Keyed};
 /// A longer word is none of these, bytes.
 pub(crate) const FREQUENT_BYTES_MAX: usize = 24;
 /// A word is frequent that one in so many documents has.
-const WORD_SHARE: usize = 6;
+const WORD_SHARE: usize = 5;
 /// A pair is frequent that one in so many documents has.
-const PAIR_SHARE: usize = 48;
+const PAIR_SHARE: usize = 32;
 /// And at least so many: a handful of messages says nothing of the others.
 const DOCUMENTS_MIN: usize = 6;
 /// Of each field: more would be of no use.
