@@ -6,7 +6,8 @@ use mime::{HeaderBlock, Needle};
 use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result, ThreadId};
 
 use super::plan::{Leaf, Plan};
-use super::text::{self, Place, TextNeedle};
+use super::text::{self, TextNeedle};
+use super::texts::Place;
 use super::{DateTest, HEADER_COST, Query};
 use crate::view::Entry;
 use crate::{Reader, View};
@@ -129,7 +130,9 @@ fn compile_node(query: Query, view: &View, leaves: &mut Leaves) -> Node {
         // Every message contains the empty string (RFC 9051 §6.4.4: "contains the specified string").
         Query::Body(text) | Query::Text(text) if text.is_empty() => Node::Const(true),
         Query::Body(text) => leaves.text(&text, Place::Body),
-        Query::Text(text) => Node::Or(vec![leaves.text(&text, Place::Headers), leaves.text(&text, Place::Body)]),
+        Query::Text(text) => {
+            Node::Or([Place::Header, Place::PartHeader, Place::Body].map(|place| leaves.text(&text, place)).into())
+        }
         Query::ModSeq(modseq) => Node::Column(Column::ModSeq(modseq)),
         Query::EmailId(id) => Node::Column(Column::EmailId(id)),
     }
@@ -201,7 +204,7 @@ impl Node {
         match self {
             Node::Column(Column::ThreadId(_)) => 1,
             Node::Const(_) | Node::Column(_) => 0,
-            Node::Sent { .. } | Node::Header { .. } | Node::Text(TextNeedle { place: Place::Headers, .. }) => 1,
+            Node::Sent { .. } | Node::Header { .. } | Node::Text(TextNeedle { place: Place::Header, .. }) => 1,
             Node::Text(_) => 2,
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(Node::cost_class).max().unwrap_or(0),
             Node::Not(node) => node.cost_class(),
@@ -251,7 +254,7 @@ impl Node {
         match self {
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(|node| node.reading_cost(entry, now, plan)).sum(),
             Node::Not(node) => node.reading_cost(entry, now, plan),
-            Node::Text(TextNeedle { place: Place::Body, .. }) => HEADER_COST + u64::from(entry.size),
+            Node::Text(TextNeedle { place: Place::PartHeader | Place::Body, .. }) => HEADER_COST + u64::from(entry.size),
             _ => HEADER_COST,
         }
     }

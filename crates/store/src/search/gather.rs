@@ -7,7 +7,7 @@ use model::{EmailId, Error, ErrorKind, Result};
 use platform::Mapped;
 use search::{Builder, Frequent, Index};
 
-use super::fields::{self, BODY, CUTS, HEADER, NAMES};
+use super::fields::{self, CUTS, NAMES, field_of};
 use super::texts::{Place, Visitor, visit};
 use crate::{Reader, derived};
 
@@ -56,7 +56,7 @@ impl TextSink for Sink {
 
 impl Visitor for Sink {
     fn begin(&mut self, place: Place) -> bool {
-        self.builder.field(if place == Place::Body { BODY } else { HEADER });
+        self.builder.field(field_of(place));
         true
     }
 }

@@ -9,9 +9,10 @@ use model::{EmailId, ErrorKind, Result};
 use search::{DocSet, Index, Needle};
 
 use super::compile::{Answer, Node};
-use super::fields::{self, BODY, HEADER, NAMES};
+use super::fields::{self, BODY, HEADER, NAMES, PARTS};
 use super::parts::Parts;
-use super::text::{Place, TextNeedle};
+use super::text::TextNeedle;
+use super::texts::Place;
 use super::{DateTest, HEADER_COST};
 use crate::View;
 
@@ -42,6 +43,7 @@ enum Condition {
 
 const BODY_FIELDS: &[usize] = &[BODY];
 const HEADER_FIELDS: &[usize] = &[HEADER];
+const PARTS_FIELDS: &[usize] = &[PARTS];
 const NAMES_FIELDS: &[usize] = &[NAMES];
 /// By [`fields::named`].
 const NAMED_FIELDS: [&[usize]; 5] = [&[0], &[1], &[2], &[3], &[4]];
@@ -49,7 +51,11 @@ const NAMED_FIELDS: [&[usize]; 5] = [&[0], &[1], &[2], &[3], &[4]];
 impl Leaf {
     /// For BODY and what TEXT asks for beside it. `folded`: the needle, not empty.
     pub(super) fn text(folded: &str, place: Place) -> Self {
-        let fields = if place == Place::Headers { HEADER_FIELDS } else { BODY_FIELDS };
+        let fields = match place {
+            Place::Header => HEADER_FIELDS,
+            Place::PartHeader => PARTS_FIELDS,
+            Place::Body => BODY_FIELDS,
+        };
         Leaf { conditions: vec![Condition::Needle(fields, Box::new(Needle::new(folded)))], is_decisive: true }
     }
 

@@ -5,22 +5,14 @@ use std::ops::ControlFlow;
 use mime::{Matcher, Needle, TextSink};
 use model::{EmailId, Result};
 
-use super::texts::{self, Visitor, visit};
+use super::texts::{Place, Visitor, header_texts, visit};
 use crate::Reader;
-
-/// Where a text is looked for. TEXT is both: each is answered by itself, since headers are read sooner than bodies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// The message's header and those of its parts.
-    Headers,
-    /// Text parts and the headers of messages inside.
-    Body,
-}
 
 /// A needle of BODY or TEXT.
 #[derive(Debug)]
 pub(super) struct TextNeedle {
     pub(super) needle: Needle,
+    /// Where it is looked for. TEXT is all places: each is answered by itself, since a header is read sooner than a body.
     pub(super) place: Place,
     /// Its number in the query.
     pub(super) id: usize,
@@ -51,13 +43,18 @@ impl TextSink for Find<'_> {
 }
 
 impl Visitor for Find<'_> {
-    fn begin(&mut self, place: texts::Place) -> bool {
-        (place == texts::Place::Body) == (self.place == Place::Body)
+    fn begin(&mut self, place: Place) -> bool {
+        place == self.place
     }
 }
 
 /// Whether the message has the text there.
 pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle) -> Result<bool> {
     let mut find = Find { matcher: Matcher::new(&needle.needle), place: needle.place };
-    Ok(visit(reader, id, &mut find)?.is_break())
+    let found = match needle.place {
+        // Nothing else is read.
+        Place::Header => header_texts(reader.header(id)?, &mut find),
+        Place::PartHeader | Place::Body => visit(reader, id, &mut find)?,
+    };
+    Ok(found.is_break())
 }
