@@ -1,11 +1,12 @@
 //! What is noted of the places where words meet what is no word.
 //!
 //! * A *joint*: two words that meet over a gap of one byte, the last [`BEFORE_BYTES`] of the first, the gap, and the first
-//!   [`BEHIND_BYTES`] of the second. Of two frequent words it is both whole, and over any gap of up to [`GAP_BYTES_MAX`].
+//!   [`BEHIND_BYTES`] of the second, [`BEHIND_FREQUENT_BYTES`] if the first is frequent. Of two frequent words it is both whole, and
+//!   over any gap of up to [`GAP_BYTES_MAX`].
 //! * An *edge*: where another gap stands, or none of two words, the last [`BEFORE_BYTES`] of the word before it with the first
 //!   [`GAP_EDGE_BYTES`] of the gap, and the last [`GAP_EDGE_BYTES`] of the gap with the first [`BEHIND_BYTES`] of the word behind it.
-//! * A *context*: a frequent word with up to [`CONTEXT_BYTES`] of what stands before it and as many behind it. It is there instead of the word
-//!   itself, for each different surrounding, and instead of its edges.
+//! * A *context*: a frequent word with up to [`CONTEXT_BYTES`] of what stands before it and as many behind it. It is there instead of
+//!   the word itself, for each different surrounding, and instead of its edges.
 //! * A *triple*: three frequent words whose two joints are both frequent pairs. Such a joint ends with [`PAIR`], a triple with
 //!   [`TRIPLE`]: of a document that has two joints of three words with the mark and no triple, it is known that it has not the three.
 //!
@@ -19,6 +20,8 @@ use crate::token::{Class, Kind, head, tail};
 pub(crate) const BEFORE_BYTES: usize = 2;
 /// Bytes of a word behind it.
 pub(crate) const BEHIND_BYTES: usize = 2;
+/// Bytes of a word behind a gap before which a frequent word is: else "of the" would be looked for wherever "of this" is.
+pub(crate) const BEHIND_FREQUENT_BYTES: usize = 3;
 /// Bytes of a gap beside a word, in an edge.
 pub(crate) const GAP_EDGE_BYTES: usize = 2;
 /// Bytes that a context has on either side of the word; at least what an edge has of a gap.
@@ -173,7 +176,8 @@ impl Links {
             self.token.clear();
             self.token.extend_from_slice(tail(&self.before, BEFORE_BYTES));
             self.token.extend_from_slice(&self.gap.start);
-            self.token.extend_from_slice(head(run.start, BEHIND_BYTES));
+            let behind = if self.is_before_frequent { BEHIND_FREQUENT_BYTES } else { BEHIND_BYTES };
+            self.token.extend_from_slice(head(run.start, behind));
             emit(Kind::Joint, &self.token);
         }
     }
@@ -276,7 +280,10 @@ mod tests {
         assert_eq!(links("the quick-brown, fox", &[]), ["he qu", "ck-br", "wn, ", ", fo"]);
         assert_eq!(links(" a\r\n\r\nb.", &[]), [" a", "a\r\n", "\r\nb", "b."]);
         assert_eq!(links("...", &[]), [""; 0]);
-        assert_eq!(links("so the end, of the day", &["the", "of"]), ["so th", " the ", "he en", "nd, ", ", of ", "of the", " the ", "he da"]);
+        assert_eq!(
+            links("so the end, of the day", &["the", "of"]),
+            ["so th", " the ", "he end", "nd, ", ", of ", "of the", " the ", "he day"]
+        );
         assert_eq!(links("the, of", &["the", "of"]), ["the, ", "the, of", ", of"]);
     }
 
@@ -298,7 +305,9 @@ mod tests {
             let text = "it's of, the (end) of - the day; it isn't \u{201c}so\u{201d}.\r\n\r\n> the it of\r\n";
             let links = links(text, frequent);
             for (start, _) in text.char_indices() {
-                for needle in (start + 1..=text.len()).filter_map(|end| text.get(start..end)).filter(|needle| fits(needle)) {
+                for needle in
+                    (start + 1..=text.len()).filter_map(|end| text.get(start..end)).filter(|needle| fits(needle))
+                {
                     assert!(links.iter().any(|link| link.contains(needle)), "{needle:?}");
                 }
             }

@@ -4,7 +4,8 @@ use memchr::memmem::Finder;
 
 use crate::format::DELIMITER;
 use crate::links::{
-    BEFORE_BYTES, BEHIND_BYTES, CONTEXT_BYTES, GAP_EDGE_BYTES, JOINT_GAP_BYTES, PAIR, TRIPLE, is_in_a_link,
+    BEFORE_BYTES, BEHIND_BYTES, BEHIND_FREQUENT_BYTES, CONTEXT_BYTES, GAP_EDGE_BYTES, JOINT_GAP_BYTES, PAIR, TRIPLE,
+    is_in_a_link,
 };
 use crate::token::{Class, NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::token::{head, runs, tail};
@@ -120,7 +121,7 @@ impl PairCondition {
         let fits_behind = if behind.len() >= self.behind.len() {
             behind.starts_with(&self.behind) && !(is_behind_whole && behind.len() > self.behind.len())
         } else {
-            behind.len() <= BEHIND_BYTES
+            behind.len() <= BEHIND_FREQUENT_BYTES
         };
         fits_before && fits_behind
     }
@@ -252,6 +253,8 @@ mod tests {
             ("other the", "other the", true),
             ("other the", "her the", false),
             ("other the", "the the", false),
+            ("of the", "of thi", false),
+            ("of them", "of the", true),
             ("er th", "other these", true),
             ("other the.", "other these", false),
             (" er the", "er th", true),
