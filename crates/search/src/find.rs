@@ -7,7 +7,7 @@ use crate::format::{DELIMITER, corrupt};
 use crate::index::Index;
 use crate::links::{PAIR, TRIPLE};
 use crate::lists::{self, Form};
-use crate::needle::{Needle, PairCondition, Piece};
+use crate::needle::{Fit, Needle, PairCondition, Piece};
 use crate::token::Cut;
 
 /// Sections of a field in an image.
@@ -87,9 +87,14 @@ impl Index {
             Some(all) => all.intersect_with(&have),
             None => *all = Some(have),
         };
+        // Where a run is a token, and no frequent word.
+        let mut rare: Vec<(usize, DocSet)> = Vec::new();
         for run in &needle.runs {
             let mut have = DocSet::new(self.range());
             self.piece(base + TOKENS, &run.token, &mut have)?;
+            if !needle.pairs.is_empty() {
+                rare.push((run.number, have.clone()));
+            }
             // What the contexts of a word have to say of such a needle has been said.
             if let Some(context) = run.context.as_ref().filter(|_| has_links && !needle.is_context) {
                 self.piece(base + CONTEXTS, context, &mut have)?;
@@ -115,7 +120,7 @@ impl Index {
         }
         let mut pairs = Vec::new();
         for pair in &needle.pairs {
-            let pair = self.pair(base + JOINTS, pair)?;
+            let pair = self.pair(base + JOINTS, pair, &rare)?;
             keep(&mut all, pair.any());
             if is_few(&all) {
                 return Ok(all);
@@ -137,9 +142,11 @@ impl Index {
         Ok(all)
     }
 
-    /// The documents that have a joint of two words.
-    fn pair(&self, section: usize, pair: &PairCondition) -> Result<Pair> {
-        let mut found = Pair { plain: DocSet::new(self.range()), marked: DocSet::new(self.range()) };
+    /// The documents that have a joint of two words. `rare`: for each word where it is not frequent.
+    fn pair(&self, section: usize, pair: &PairCondition, rare: &[(usize, DocSet)]) -> Result<Pair> {
+        let nothing = || DocSet::new(self.range());
+        let mut found = Pair { plain: nothing(), marked: nothing() };
+        let mut cut = nothing();
         self.each_hit(section, &pair.core, |token, at, list, form| {
             let (joint, set) = match token.split_last() {
                 Some((&PAIR, joint)) => (joint, &mut found.marked),
@@ -147,8 +154,17 @@ impl Index {
                 Some((&TRIPLE, _)) => return Some(()),
                 _ => (token, &mut found.plain),
             };
-            if pair.fits(joint, at) { lists::add_to(list, form, self.base(), set) } else { Some(()) }
+            match pair.fit(joint, at) {
+                Fit::Not => Some(()),
+                Fit::Cut => lists::add_to(list, form, self.base(), &mut cut),
+                Fit::Whole => lists::add_to(list, form, self.base(), set),
+            }
         })?;
+        // Of two frequent words the joint is whole.
+        let mut either = nothing();
+        rare.iter().filter(|(word, _)| pair.words.contains(word)).for_each(|(_, docs)| either.union_with(docs));
+        cut.intersect_with(&either);
+        found.plain.union_with(&cut);
         Ok(found)
     }
 

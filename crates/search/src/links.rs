@@ -1,8 +1,7 @@
 //! What is noted of the places where words meet what is no word.
 //!
 //! * A *joint*: two words that meet over a gap of one byte, the last [`BEFORE_BYTES`] of the first, the gap, and the first
-//!   [`BEHIND_BYTES`] of the second, [`BEHIND_FREQUENT_BYTES`] if the first is frequent. Of two frequent words it is both whole, and
-//!   over any gap of up to [`GAP_BYTES_MAX`].
+//!   [`BEHIND_BYTES`] of the second. Of two frequent words it is both whole, and over any gap of up to [`GAP_BYTES_MAX`].
 //! * An *edge*: where another gap stands, or none of two words, the last [`BEFORE_BYTES`] of the word before it with the first
 //!   [`GAP_EDGE_BYTES`] of the gap, and the last [`GAP_EDGE_BYTES`] of the gap with the first [`BEHIND_BYTES`] of the word behind it.
 //! * A *context*: a frequent word with up to [`CONTEXT_BYTES`] of what stands before it and as many behind it. It is there instead of
@@ -20,8 +19,6 @@ use crate::token::{Class, Kind, head, tail};
 pub(crate) const BEFORE_BYTES: usize = 2;
 /// Bytes of a word behind it.
 pub(crate) const BEHIND_BYTES: usize = 2;
-/// Bytes of a word behind a gap before which a frequent word is: else "of the" would be looked for wherever "of this" is.
-pub(crate) const BEHIND_FREQUENT_BYTES: usize = 3;
 /// Bytes of a gap beside a word, in an edge.
 pub(crate) const GAP_EDGE_BYTES: usize = 2;
 /// Bytes that a context has on either side of the word; at least what an edge has of a gap.
@@ -176,8 +173,7 @@ impl Links {
             self.token.clear();
             self.token.extend_from_slice(tail(&self.before, BEFORE_BYTES));
             self.token.extend_from_slice(&self.gap.start);
-            let behind = if self.is_before_frequent { BEHIND_FREQUENT_BYTES } else { BEHIND_BYTES };
-            self.token.extend_from_slice(head(run.start, behind));
+            self.token.extend_from_slice(head(run.start, BEHIND_BYTES));
             emit(Kind::Joint, &self.token);
         }
     }
@@ -282,7 +278,7 @@ mod tests {
         assert_eq!(links("...", &[]), [""; 0]);
         assert_eq!(
             links("so the end, of the day", &["the", "of"]),
-            ["so th", " the ", "he end", "nd, ", ", of ", "of the", " the ", "he day"]
+            ["so th", " the ", "he en", "nd, ", ", of ", "of the", " the ", "he da"]
         );
         assert_eq!(links("the, of", &["the", "of"]), ["the, ", "the, of", ", of"]);
     }
