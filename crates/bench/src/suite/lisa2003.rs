@@ -14,10 +14,10 @@
 //!   readings of "expunge" differ for servers that write one of them lazily. Each is done to a copy of the mailbox (COPY, not measured), so
 //!   that every repetition begins with the same messages;
 //! - more tests: opening the mailbox, listing it as clients do (flags, UID, size, date and envelope of all messages), searching for a rare
-//!   word, for two letters, for a phrase, and for answers of the most frequent sender without a word (FROM, SUBJECT and NOT BODY), sorting
+//!   word, for two letters, for a phrase, and for answers of whoever answers most without a word (FROM, SUBJECT and NOT BODY), sorting
 //!   by date, newest first, and threading;
-//! - a server with a full-text index that does not make itself has it made before (`squatter`, `doveadm index`): a note says how long that
-//!   took;
+//! - a server with a full-text index that does not make itself has it made before (`squatter`, `doveadm index`), and what servers do in the
+//!   background after they were filled is waited for: notes say how long that took;
 //! - cold: the server is stopped, its files are dropped from the page cache as far as the machine permits, it is started again;
 //!   logging in and, but for "open", SELECT come before the clock. Warm: the same command again. Expunges warm: directly after the copy;
 //! - every answer is checked: see [`oracle`] and [`judge`]. A wrong one keeps its time and is marked.
@@ -31,7 +31,7 @@ mod yardsticks;
 use super::Suite;
 use crate::cold::Dropped;
 use crate::error::{Doing, Error, Result};
-use crate::fill::{check, prepare};
+use crate::fill::{check, prepare, settle};
 use crate::results::{Better, Key, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
 use crate::wire::{Address, Answer, Connection};
@@ -96,6 +96,8 @@ fn filled(contestant: &mut Contestant, tools: &mut Tools, oracle: &Oracle) -> Re
             let took = began.elapsed().as_secs_f64();
             tools.recorder.note(NAME, name, format!("the full-text index was made by {tool} in {took:.1} s"))?;
         }
+        let took = settle(local)?.as_secs_f64();
+        tools.recorder.note(NAME, name, format!("nothing was written any more {took:.1} s later"))?;
     }
     if let Some(wrong) = check(&mut Connection::login(&address)?, MAILBOX, tools.corpus)? {
         tools.recorder.note(NAME, name, format!("the mailbox, once it was filled: {wrong}"))?;

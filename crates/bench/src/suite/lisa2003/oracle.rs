@@ -108,7 +108,7 @@ impl Oracle {
         let mut facts = Vec::new();
         let mut headers = Vec::new();
         let mut state_bytes = 0;
-        let mut senders: HashMap<String, u64> = HashMap::new();
+        let mut senders = Senders::default();
         mbox::each_message(mail, |message| {
             let header = message.get(..header_end(&message)).unwrap_or_default();
             headers.extend_from_slice(header);
@@ -118,16 +118,27 @@ impl Oracle {
         })?;
         let mut queries: Vec<Query> =
             needles.iter().enumerate().map(|(number, needle)| by_needle(&facts, number, needle)).collect();
-        // The most frequent one; of several, the first by name.
-        let sender = senders.into_iter().max_by(|(a, often), (b, less)| often.cmp(less).then(b.cmp(a)));
-        if let Some((sender, _)) = &sender {
-            queries.extend([by_sender(&facts, sender), by_several(&facts, sender)]);
-        }
+        queries.extend(most_frequent(senders.all).map(|sender| by_sender(&facts, &sender)));
+        queries.extend(most_frequent(senders.answering).map(|sender| by_several(&facts, &sender)));
         queries.extend(by_date(&facts));
         let dates = facts.iter().map(|facts| facts.instant).collect();
         let (messages, header_bytes) = (facts.len() as u32, headers.len() as u64);
         Ok(Oracle { messages, header_bytes, state_bytes, headers, queries, dates })
     }
+}
+
+/// How many messages an address has sent.
+#[derive(Default)]
+struct Senders {
+    all: HashMap<String, u64>,
+    /// Only answers.
+    answering: HashMap<String, u64>,
+}
+
+/// Of several, the first by name.
+fn most_frequent(senders: HashMap<String, u64>) -> Option<String> {
+    let sender = senders.into_iter().max_by(|(a, often), (b, less)| often.cmp(less).then(b.cmp(a)));
+    sender.map(|(sender, _)| sender)
 }
 
 /// Where the header ends, its empty line included; all of a message that has none.
@@ -203,7 +214,7 @@ fn by_sender(facts: &[Facts], sender: &str) -> Query {
     }
 }
 
-/// Answers of the sender that have no "free" in them.
+/// Answers without a "free", of whoever answers most.
 fn by_several(facts: &[Facts], sender: &str) -> Query {
     let raw = Finder::new(sender);
     let free = NEEDLES.iter().position(|(_, text)| *text == "free").unwrap_or_default();
@@ -248,20 +259,25 @@ fn by_date(facts: &[Facts]) -> Vec<Query> {
     ]
 }
 
-fn examine(message: &[u8], parser: &MessageParser, finders: &[Finder], senders: &mut HashMap<String, u64>) -> Facts {
+fn examine(message: &[u8], parser: &MessageParser, finders: &[Finder], senders: &mut Senders) -> Facts {
     let parsed = parser.parse(message);
     let header = message.get(..header_end(message)).unwrap_or_default();
     let body = message.get(header.len()..).unwrap_or_default().to_ascii_lowercase();
     let subjects = fields(header, b"subject");
     let from_raw = fields(header, b"from").concat();
     let from = parsed.as_ref().and_then(|parsed| parsed.from()).filter(|_| fields(header, b"from").len() == 1);
+    let finder = Finder::new(ANSWER);
+    let is_answer = subjects.iter().any(|subject| finder.find(subject).is_some());
     let mut names = String::new();
     for (number, address) in from.into_iter().flat_map(|from| from.iter()).enumerate() {
         let mailbox = address.address().unwrap_or_default().to_ascii_lowercase();
         // An address that any command line can hold.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_@+".contains(&byte);
         if number == 0 && mailbox.contains('@') && mailbox.bytes().all(plain) {
-            *senders.entry(mailbox.clone()).or_default() += 1;
+            *senders.all.entry(mailbox.clone()).or_default() += 1;
+            if is_answer {
+                *senders.answering.entry(mailbox.clone()).or_default() += 1;
+            }
         }
         names.push_str(&format!("{} <{mailbox}>\n", address.name().unwrap_or_default().to_lowercase()));
     }
@@ -289,7 +305,7 @@ fn examine(message: &[u8], parser: &MessageParser, finders: &[Finder], senders: 
     // Not every reader knows the zones that have names.
     let has_numeric_zone = raw_date.is_some_and(|raw| raw.iter().any(|byte| b"+-".contains(byte)));
     let instant = sure_date.filter(|_| has_numeric_zone).map(mail_parser::DateTime::to_timestamp);
-    let answer = in_subject(&Finder::new(ANSWER));
+    let answer = in_subject(&finder);
     Facts { needles, answer, instant, from: names, from_raw, sent, received: internal_day(message) }
 }
 
@@ -465,8 +481,7 @@ mod tests {
         assert_eq!(oracle.messages, 4);
         assert_eq!(oracle.dates.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
         assert_eq!(oracle.dates[0], Some(1_041_667_140), "in UTC");
-        let several = by("search from, subject and not body");
-        assert_eq!(several.expected, [Not, Not, Not, Not], "no answers");
+        assert!(!oracle.queries.iter().any(|query| query.test.contains(" not ")), "nobody answered");
         assert_eq!(oracle.header_bytes, oracle.headers.len() as u64);
         let bytes: usize = messages.iter().map(|message| message.len() - "x\n".len() + 4).sum();
         assert_eq!(oracle.header_bytes as usize, bytes, "CRLF instead of LF, the empty line included");
