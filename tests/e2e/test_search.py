@@ -206,8 +206,8 @@ def rendered(pieces, charset="utf-8"):
 class Asker:
     """Asks the server: by IMAP, and through the control socket for the index and a scan beside it."""
 
-    def __init__(self, server):
-        self.imap = server.connect()
+    def __init__(self, server, user=support.USER):
+        self.imap = server.connect(user)
         self.control = str(server.data / "control.sock")
         self.number = 0
 
