@@ -15,6 +15,7 @@ mod history;
 mod mailbox;
 mod news;
 mod packed;
+mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
