@@ -78,6 +78,11 @@ impl Cells {
         self.cells.iter().try_for_each(|(name, cell)| cell.check().map_err(|error| in_cell(error, name)))
     }
 
+    /// The cell that has the directory.
+    pub fn first(&self) -> Result<&Arc<Database>> {
+        self.cell(FIRST_CELL)
+    }
+
     /// The cells' names, the first one among them.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.cells.keys().map(String::as_str)
@@ -101,13 +106,9 @@ impl Cells {
         self.cells.iter().filter(move |(name, _)| *name != than).map(|(_, cell)| cell)
     }
 
-    pub(crate) fn directory(&self) -> Result<&Arc<Database>> {
-        self.cell(FIRST_CELL)
-    }
-
     pub(crate) fn place(&self, name: &AccountName) -> Result<Place> {
         let found: Option<(String, Option<String>)> =
-            self.directory()?.pool().run("looking into the directory", |connection| {
+            self.first()?.pool().run("looking into the directory", |connection| {
                 Ok(connection.exec_first(
                     "SELECT cell, moving_to FROM directory WHERE name = ?",
                     (name.as_str().as_bytes(),),
@@ -119,7 +120,7 @@ impl Cells {
 
     /// The account, with the cell that it is in. Ends a move that is all but done.
     fn look_up(&self, name: &AccountName) -> Result<Option<(String, Arc<Account>)>> {
-        schema::check(self.directory()?.pool())?;
+        schema::check(self.first()?.pool())?;
         for _ in 0..TRIES {
             let place = self.place(name)?;
             let cell = self.cell(&place.cell)?;
@@ -139,7 +140,7 @@ impl Cells {
         if cell == FIRST_CELL {
             return Ok(());
         }
-        self.directory()?.pool().run("writing into the directory", |connection| {
+        self.first()?.pool().run("writing into the directory", |connection| {
             Ok(connection.exec_drop(
                 "INSERT IGNORE INTO directory (name, cell, moving_to) VALUES (?, ?, NULL)",
                 (name.as_str().as_bytes(), cell),
@@ -148,7 +149,7 @@ impl Cells {
     }
 
     fn strike(&self, name: &AccountName) -> Result<()> {
-        self.directory()?.pool().run("writing into the directory", |connection| {
+        self.first()?.pool().run("writing into the directory", |connection| {
             Ok(connection.exec_drop("DELETE FROM directory WHERE name = ?", (name.as_str().as_bytes(),))?)
         })
     }
@@ -268,11 +269,14 @@ impl Routed {
 
     /// Asks the account, and again in another cell when it is there.
     fn ask<T>(&self, ask: impl Fn(&Account) -> Result<T>) -> Result<T> {
-        let (cell, account) = self.current();
-        match ask(&account) {
-            Err(error) if may_have_moved(&error) && self.has_moved(&cell)? => ask(&self.current().1),
-            result => result,
+        for _ in 0..TRIES {
+            let (cell, account) = self.current();
+            match ask(&account) {
+                Err(error) if may_have_moved(&error) && self.has_moved(&cell)? => {}
+                result => return result,
+            }
         }
+        Err(Error::new(ErrorKind::Io, format!("the account {} is moving", self.name)))
     }
 }
 

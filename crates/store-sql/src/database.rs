@@ -13,6 +13,7 @@ use store::{Cluster, ClusterCopy};
 
 use crate::account::Account;
 use crate::failure::{Failure, damaged};
+use crate::lease::NO_NODE;
 use crate::pool::Pool;
 use crate::schema;
 use crate::tls::Tls;
@@ -241,8 +242,10 @@ const TABLES: [&str; 12] = [
 ];
 
 pub(crate) fn find(connection: &mut Conn, name: &AccountName) -> Result<Option<(u64, u32)>, Failure> {
-    let row =
-        connection.exec_first("SELECT id, incarnation FROM account WHERE name = ?", (name.as_str().as_bytes(),))?;
+    let row = connection.exec_first(
+        "SELECT id, incarnation FROM account WHERE name = ? AND owner < ?",
+        (name.as_str().as_bytes(), NO_NODE),
+    )?;
     row.map(|row: mysql::Row| mysql::from_row_opt(row).map_err(damaged)).transpose()
 }
 

@@ -119,7 +119,7 @@ impl Cells {
 
     /// Says where it is going.
     fn announce(&self, name: &AccountName, from: &str, to: &str) -> Result<()> {
-        self.directory()?.pool().run("writing into the directory", |connection| {
+        self.first()?.pool().run("writing into the directory", |connection| {
             Ok(connection.exec_drop(
                 "INSERT INTO directory (name, cell, moving_to) VALUES (?, ?, ?) \
                  ON DUPLICATE KEY UPDATE moving_to = VALUES(moving_to)",
@@ -145,7 +145,7 @@ impl Cells {
                 (name.as_str().as_bytes(), epoch, id, COPY),
             )?)
         })?;
-        self.directory()?.pool().run("writing into the directory", |connection| {
+        self.first()?.pool().run("writing into the directory", |connection| {
             Ok(connection.exec_drop(
                 "UPDATE directory SET cell = moving_to, moving_to = NULL WHERE name = ? AND cell = ? AND moving_to = ?",
                 (name.as_str().as_bytes(), &place.cell, to),
@@ -204,20 +204,21 @@ impl Move<'_> {
 
     /// Until the old cell says that it has moved; false: whoever watched has ended it.
     fn run(&self, cells: &Cells, watcher: &mut Watcher<'_>, report: &mut MoveReport) -> Result<bool> {
+        let mut since = ModSeq(0);
         for _ in 0..ROUNDS_MAX {
             let before = report.moved;
             if !self.copy_messages(watcher, report)? {
                 report.was_stopped = true;
                 return Ok(false);
             }
-            self.copy_rows()?;
+            since = self.copy_rows()?;
             if report.moved - before < BATCH_MESSAGES as u64 {
                 break;
             }
         }
         let clock = &cells.env.clock;
         for _ in 0..TRIES_MAX {
-            self.source.take(ModSeq(0), Wait::Long)?;
+            self.source.take(since, Wait::Long)?;
             let began = clock.monotonic();
             let is_done = self.last_round(report);
             report.held += clock.monotonic().saturating_sub(began);

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use model::{AccountName, EmailId, Keyword, MailboxName, SystemFlag, UidSet};
 use nodes::{Node, append, contents, inbox, settings};
 use store::convert::{self, Phase};
-use store::{Account, AccountFormat, FlagNames, NewMessage, StoreFlags, StoreMode};
+use store::{Account, AccountFormat, FlagNames, StoreFlags, StoreMode};
 
 fn ann() -> AccountName {
     AccountName::new("ann").unwrap()
@@ -53,9 +53,9 @@ fn fill(account: &Account) {
     nodes::add_flag(account, inbox, 7, SystemFlag::Deleted).unwrap();
     nodes::add_flag(account, inbox, 40, SystemFlag::Deleted).unwrap();
     account.expunge(inbox, None).unwrap();
-    account.rename_mailbox(&name("other"), &name("other/below")).unwrap();
+    account.rename_mailbox(&name("other"), &name("another/below")).unwrap();
     account.delete_mailbox(&name("gone")).unwrap();
-    account.set_subscribed(&name("other/below"), true).unwrap();
+    account.set_subscribed(&name("another/below"), true).unwrap();
 }
 
 type Seen = Vec<(String, u32, Option<u32>, u64, Vec<(u32, String, u64, i64, i64, EmailId, String)>)>;
@@ -151,8 +151,8 @@ fn what_comes_after_is_taken_along_when_it_is_rolled_back() {
             account.create_mailbox(&name(made), &[]).unwrap();
         }
         // Names that change places.
-        account.rename_mailbox(&name("other/below"), &name("c")).unwrap();
-        account.rename_mailbox(&name("a"), &name("other/below")).unwrap();
+        account.rename_mailbox(&name("another/below"), &name("c")).unwrap();
+        account.rename_mailbox(&name("a"), &name("another/below")).unwrap();
         account.rename_mailbox(&name("c"), &name("a")).unwrap();
         account.delete_mailbox(&name("b")).unwrap();
         account.create_mailbox(&name("b"), &[]).unwrap();

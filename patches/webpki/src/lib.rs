@@ -7,9 +7,9 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {}
 
-/// Never made.
+/// A name that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InvalidDnsNameError {}
+pub struct InvalidDnsNameError;
 
 impl fmt::Display for Error {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,8 +18,8 @@ impl fmt::Display for Error {
 }
 
 impl fmt::Display for InvalidDnsNameError {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server's name is none that a certificate can have")
     }
 }
 

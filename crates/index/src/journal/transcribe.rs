@@ -235,8 +235,11 @@ fn steps(state: &State, news: &News) -> BTreeMap<Moment, Step> {
             // It was brought back meanwhile, or is too old for that.
             continue;
         }
-        if gone.is_kept && known(id, uid).is_none() {
-            coming.entry(id).or_default().insert(uid, (gone.row, gone.row.modseq));
+        match known(id, uid) {
+            None if gone.is_kept => drop(coming.entry(id).or_default().insert(uid, (gone.row, gone.row.modseq))),
+            // Its flags were changed before.
+            Some(old) if gone.is_kept && old != gone.row => flag(&mut steps, id, &gone.row),
+            _ => {}
         }
         let step = steps.entry((gone.modseq, gone.time)).or_default();
         let place = if gone.is_kept { &mut step.expunged } else { &mut step.discarded };

@@ -12,7 +12,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use index::{Journal, Log, News, PendingMessage, State, Transaction};
+use index::{Budget, Journal, Log, News, PendingMessage, State, Transaction};
 use model::{EmailId, Error, ErrorKind, Result};
 
 use super::marker::{self, Way};
@@ -29,6 +29,8 @@ use crate::store::remove_tree;
 const BATCH_BYTES: u64 = 4 << 20;
 /// Messages that are, at most.
 const BATCH_MESSAGES_MAX: usize = 1_000;
+/// Begins the name of the directory of a [`shadow`].
+const SHADOW_PREFIX: &str = "backup-";
 /// So many messages may be left when nobody is let in any more.
 const LAST_MESSAGES_MAX: usize = 500;
 
@@ -173,11 +175,11 @@ pub(super) fn into(
         }
         copy.put_rows(&placed(state.news(), phase)?)?;
         match &mut prover {
-            None => match Prover::run(account, place, watcher, report)? {
+            None => match Prover::run(account, &state, place, watcher, report)? {
                 Some(made) => prover = Some(made),
                 None => return Ok(()),
             },
-            Some(prover) => drop(prover.catch_up(account, place, report)?),
+            Some(prover) => drop(prover.catch_up(account, &state, place, report)?),
         }
         let now = inner.state();
         let left = now.messages(&(copy.end()?..now.email_ids_end()));
@@ -194,7 +196,7 @@ pub(super) fn into(
     fill(&log, &state, &copy, &mut unwatched(), report)?;
     let rows = placed(state.news(), phase)?;
     copy.put_rows(&rows)?;
-    prover.catch_up(account, place, report)?;
+    prover.catch_up(account, &state, place, report)?;
     equal(report)?;
     same(&copy.rows()?, &rows)?;
     marker::set(&*inner.env().disk, &home.dir, Way::Leaving)?;
@@ -271,25 +273,21 @@ fn follow_out<'a>(
     report: &mut ConvertReport,
 ) -> Result<Option<Left<'a>>> {
     let inner = &account.inner;
-    if !follow(shared, journal, log, phase, watcher, report)? {
-        return Ok(None);
-    }
+    let Some(state) = follow(shared, journal, log, phase, watcher, report)? else { return Ok(None) };
     let place = Some(Place::Log(log));
-    let Some(mut prover) = Prover::run(account, place, watcher, report)? else { return Ok(None) };
+    let Some(mut prover) = Prover::run(account, &state, place, watcher, report)? else { return Ok(None) };
     for _ in 0..ROUNDS_MAX {
-        if !follow(shared, journal, log, phase, watcher, report)? {
-            return Ok(None);
-        }
-        prover.catch_up(account, place, report)?;
+        let Some(state) = follow(shared, journal, log, phase, watcher, report)? else { return Ok(None) };
+        prover.catch_up(account, &state, place, report)?;
         // The node that may write has less to fear from the others.
         shared.transact(|_| Ok(()))?.1.wait()?;
         let held = inner.hold();
         let began = inner.env().clock.monotonic();
         shared.flush()?;
-        follow(shared, journal, log, phase, &mut unwatched(), report)?;
-        prover.catch_up(account, place, report)?;
+        let Some(state) = follow(shared, journal, log, phase, &mut unwatched(), report)? else { return Ok(None) };
+        prover.catch_up(account, &state, place, report)?;
         equal(report)?;
-        let rows = placed(shared.state().news(), phase)?;
+        let rows = placed(state.news(), phase)?;
         same(&placed(log.state().news(), phase)?, &rows)?;
         if home.cluster.retire(inner.name(), rows.modseq)? {
             // From here on it is nowhere else: whoever had it has to open it anew if this fails.
@@ -302,7 +300,7 @@ fn follow_out<'a>(
     Err(Error::new(ErrorKind::InUse, "other nodes keep changing the account; it can be gone on with later"))
 }
 
-/// Brings the log up to date; false: whoever watched has ended it.
+/// Brings the log up to date, and gives what the account is then; `None`: whoever watched has ended it.
 fn follow(
     shared: &Arc<Log>,
     journal: &dyn Journal,
@@ -310,15 +308,44 @@ fn follow(
     phase: Option<&Phase>,
     watcher: &mut Watcher<'_>,
     report: &mut ConvertReport,
-) -> Result<bool> {
-    let Some(news) = journal.news(log.state().modseq())? else { return Ok(true) };
+) -> Result<Option<Arc<State>>> {
+    let news = journal.news(log.state().modseq())?;
     // Then this node knows at least what the news say.
     shared.catch_up()?;
-    if !fill(shared, &shared.state(), log, watcher, report)? {
-        return Ok(false);
+    let state = shared.state();
+    if let Some(news) = news {
+        if !fill(shared, &state, log, watcher, report)? {
+            return Ok(None);
+        }
+        log.take_over(&placed(news, phase)?)?;
     }
-    log.take_over(&placed(news, phase)?)?;
-    Ok(true)
+    Ok(Some(state))
+}
+
+/// A log on this node that has everything that an account in the database has now: what a backup is made of. It is kept, and follows with the
+/// next one; it may be deleted. `None`: whoever watched has ended it.
+pub(crate) fn shadow(account: &Account, watcher: &mut Watcher<'_>) -> Result<Option<Arc<Log>>> {
+    let (inner, home) = (&account.inner, home(account)?);
+    let (env, shared) = (inner.env(), inner.log());
+    let disk = &*env.disk;
+    let gone = || Error::new(ErrorKind::NotFound, "the account is no longer in the database");
+    let journal = home.cluster.find(inner.name())?.ok_or_else(gone)?;
+    // One of another history cannot follow.
+    let name = format!("{SHADOW_PREFIX}{:08x}", journal.incarnation());
+    for entry in disk.list(&home.cache_dir)? {
+        if entry.name.to_str().is_some_and(|other| other.starts_with(SHADOW_PREFIX) && other != name) {
+            remove_tree(disk, &home.cache_dir.join(&entry.name))?;
+        }
+    }
+    let dir = home.cache_dir.join(name);
+    disk.create_dir_all_durable(&dir)?;
+    let log = Log::open(env, &dir, inner.options().log.clone(), Some(Arc::new(MimeDerive)), None)?;
+    if follow(&shared, &*journal, &log, None, watcher, &mut ConvertReport::default())?.is_none() {
+        return Ok(None);
+    }
+    // Segments are saved once, tails each time.
+    while log.maintain(Budget { bytes: BATCH_BYTES })?.is_more {}
+    Ok(Some(log))
 }
 
 /// Gives up the place where the account was before it came into the database.

@@ -33,13 +33,13 @@ pub(super) fn convert(
     if !take_in_all(account, &*files, watcher, report)? {
         return Ok(());
     }
-    let Some(mut prover) = Prover::run(account, Some(Place::Files(&*files)), watcher, report)? else { return Ok(()) };
+    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else { return Ok(()) };
     // Files that cannot hold a message byte for byte never had its bytes: it was in the log before.
     report.stayed.clear();
     let old = account.format()?;
     let (held, began) = last_round(account, &*files, watcher, report)?;
     let Some(mut held) = held else { return Ok(()) };
-    prover.catch_up(account, Some(Place::Files(&*files)), report)?;
+    prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     report.stayed.clear();
     let phase = match to {
         AccountFormat::Native => Phase::Kept { old },

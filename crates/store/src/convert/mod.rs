@@ -34,6 +34,7 @@ use index::{Log, Transaction};
 use model::{Error, ErrorKind, MailboxName, Result, Uid, UidSet};
 use platform::{Disk, Env};
 
+pub(crate) use self::database::shadow;
 pub use self::phase::Phase;
 use self::phase::set_format;
 pub use self::proof::Proof;

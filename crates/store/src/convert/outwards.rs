@@ -40,19 +40,19 @@ pub(super) fn convert(
     if report.was_stopped {
         return Ok(());
     }
-    let Some(mut prover) = Prover::run(account, Some(Place::Files(&*files)), watcher, report)? else { return Ok(()) };
+    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else { return Ok(()) };
     for _ in 0..ROUNDS_MAX {
         if prover.is_current(&inner.state()) {
             break;
         }
         fill(account, &*files, watcher, report)?;
-        prover.catch_up(account, Some(Place::Files(&*files)), report)?;
+        prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     }
     let held = inner.hold();
     let began = inner.env().clock.monotonic();
     if !prover.is_current(&inner.state()) {
         fill(account, &*files, &mut |_, _| std::ops::ControlFlow::Continue(()), report)?;
-        prover.catch_up(account, Some(Place::Files(&*files)), report)?;
+        prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     }
     inner.log().commit(|transaction| {
         set_format(to, transaction)?;

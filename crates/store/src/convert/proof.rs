@@ -151,14 +151,14 @@ pub(super) struct Prover {
 }
 
 impl Prover {
-    /// Compares everything as it is now. `None`: whoever watched has ended it.
+    /// Compares everything as it is in `state`. `None`: whoever watched has ended it.
     pub(super) fn run(
         account: &Account,
+        state: &Arc<State>,
         files: Option<Place<'_>>,
         watcher: &mut Watcher<'_>,
         report: &mut ConvertReport,
     ) -> Result<Option<Prover>> {
-        let state = account.inner.state();
         let mut prover = Prover { proof: Proof::default(), sha256: Sha256::new(), upto: BTreeMap::new() };
         let total: u64 = state.mailboxes().map(|mailbox| mailbox.octets()).sum();
         let mut comparer = Comparer::new(account, files);
@@ -170,7 +170,7 @@ impl Prover {
                     report.was_stopped = true;
                     return Ok(None);
                 }
-                prover.entry(&state, mailbox, &row, &mut comparer, report)?;
+                prover.entry(state, mailbox, &row, &mut comparer, report)?;
             }
         }
         Ok(Some(prover))
@@ -205,14 +205,14 @@ impl Prover {
         Ok(())
     }
 
-    /// Compares what has changed since, and what is new; how much that was.
+    /// Compares what has changed since, and what is new, as it is in `state`; how much that was.
     pub(super) fn catch_up(
         &mut self,
         account: &Account,
+        state: &Arc<State>,
         files: Option<Place<'_>>,
         report: &mut ConvertReport,
     ) -> Result<u64> {
-        let state = account.inner.state();
         let mut comparer = Comparer::new(account, files);
         let mut count = 0;
         for mailbox in state.mailboxes() {
@@ -226,7 +226,7 @@ impl Prover {
             for (_, row) in mailbox.changed_since(since.unwrap_or(ModSeq(0))) {
                 // One that was compared already has the same bytes for ever.
                 report.stayed.retain(|stayed| (&stayed.mailbox, stayed.uid) != (mailbox.name(), row.uid));
-                self.entry(&state, mailbox, &row, &mut comparer, report)?;
+                self.entry(state, mailbox, &row, &mut comparer, report)?;
                 count += 1;
             }
             self.upto.insert(mailbox.id(), mailbox.highest_modseq());
