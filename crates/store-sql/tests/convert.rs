@@ -142,22 +142,22 @@ fn what_comes_after_is_taken_along_when_it_is_rolled_back() {
     let account = node.store.account(&ann()).unwrap();
     fill(&account);
     convert::convert(&account, &AccountFormat::Sql, &mut watcher()).unwrap();
-    let change = |account: &Account| {
+    let change = |account: &Account, [a, b]: [&str; 2]| {
         append(account, inbox(account), "Subject: since\r\n\r\nthen\r\n").unwrap();
         nodes::add_flag(account, inbox(account), 2, SystemFlag::Flagged).unwrap();
         nodes::add_flag(account, inbox(account), 12, SystemFlag::Deleted).unwrap();
         account.expunge(inbox(account), None).unwrap();
-        for made in ["a", "b"] {
+        for made in [a, b] {
             account.create_mailbox(&name(made), &[]).unwrap();
         }
         // Names that change places.
         account.rename_mailbox(&name("another/below"), &name("c")).unwrap();
-        account.rename_mailbox(&name("a"), &name("another/below")).unwrap();
-        account.rename_mailbox(&name("c"), &name("a")).unwrap();
-        account.delete_mailbox(&name("b")).unwrap();
-        account.create_mailbox(&name("b"), &[]).unwrap();
+        account.rename_mailbox(&name(a), &name("another/below")).unwrap();
+        account.rename_mailbox(&name("c"), &name(a)).unwrap();
+        account.delete_mailbox(&name(b)).unwrap();
+        account.create_mailbox(&name(b), &[]).unwrap();
     };
-    change(&account);
+    change(&account, ["a", "b"]);
     let before = seen(&account);
     let report = convert::roll_back(&account, &mut watcher()).unwrap();
     assert_eq!((report.format, report.phase), (AccountFormat::Native, None));
@@ -166,7 +166,7 @@ fn what_comes_after_is_taken_along_when_it_is_rolled_back() {
     convert::convert(&account, &AccountFormat::Sql, &mut watcher()).unwrap();
     convert::finish(&account, &mut watcher()).unwrap();
     convert::convert(&account, &AccountFormat::Native, &mut watcher()).unwrap();
-    change(&account);
+    change(&account, ["d", "e"]);
     let before = seen(&account);
     let report = convert::roll_back(&account, &mut watcher()).unwrap();
     assert_eq!((report.format, report.phase), (AccountFormat::Sql, None));

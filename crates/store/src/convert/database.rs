@@ -287,9 +287,13 @@ fn follow_out<'a>(
         let Some(state) = follow(shared, journal, log, phase, &mut unwatched(), report)? else { return Ok(None) };
         prover.catch_up(account, &state, place, report)?;
         equal(report)?;
-        let rows = placed(state.news(), phase)?;
-        same(&placed(log.state().news(), phase)?, &rows)?;
-        if home.cluster.retire(inner.name(), rows.modseq)? {
+        let last = shared.state();
+        // Another node may have been in between.
+        let is_up_to_date = last.modseq() == state.modseq();
+        if is_up_to_date {
+            same(&placed(state.news(), phase)?, &placed(last.news(), phase)?)?;
+        }
+        if is_up_to_date && home.cluster.retire(inner.name(), last.modseq())? {
             // From here on it is nowhere else: whoever had it has to open it anew if this fails.
             marker::remove(&*inner.env().disk, &home.dir).inspect_err(|_| drop(shared.close()))?;
             return Ok(Some((held, prover, began)));
@@ -300,7 +304,7 @@ fn follow_out<'a>(
     Err(Error::new(ErrorKind::InUse, "other nodes keep changing the account; it can be gone on with later"))
 }
 
-/// Brings the log up to date, and gives what the account is then; `None`: whoever watched has ended it.
+/// Brings the log up to date, and gives what it has then; `None`: whoever watched has ended it.
 fn follow(
     shared: &Arc<Log>,
     journal: &dyn Journal,
@@ -309,17 +313,15 @@ fn follow(
     watcher: &mut Watcher<'_>,
     report: &mut ConvertReport,
 ) -> Result<Option<Arc<State>>> {
-    let news = journal.news(log.state().modseq())?;
-    // Then this node knows at least what the news say.
-    shared.catch_up()?;
-    let state = shared.state();
-    if let Some(news) = news {
-        if !fill(shared, &state, log, watcher, report)? {
+    if let Some(news) = journal.news(log.state().modseq())? {
+        // Then this node knows at least what the news say.
+        shared.catch_up()?;
+        if !fill(shared, &shared.state(), log, watcher, report)? {
             return Ok(None);
         }
         log.take_over(&placed(news, phase)?)?;
     }
-    Ok(Some(state))
+    Ok(Some(log.state()))
 }
 
 /// A log on this node that has everything that an account in the database has now: what a backup is made of. It is kept, and follows with the
