@@ -129,7 +129,8 @@ impl Log {
                 settle(transaction, row);
                 let (id, name) = (row.id, row.name.clone());
                 // Another one may have the name: it gets it back.
-                let other = transaction.state().mailbox_named(&name).map(|other| other.id()).filter(|other| *other != id);
+                let other =
+                    transaction.state().mailbox_named(&name).map(|other| other.id()).filter(|other| *other != id);
                 if let Some(id) = other {
                     transaction.record(&Event::MailboxRenamed { id, name: on_the_way(id) });
                 }

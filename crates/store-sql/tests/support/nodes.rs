@@ -28,6 +28,12 @@ pub fn settings(url: &str) -> Settings {
     }
 }
 
+/// Settings for tests in which nothing fails: whatever else the machine does, the database is waited for.
+pub fn patient(url: &str) -> Settings {
+    let (timeout, retry, lease) = (Duration::from_secs(60), Duration::from_secs(60), Duration::from_secs(60));
+    Settings { timeout, retry, lease, ..settings(url) }
+}
+
 impl Node {
     pub fn new(settings: Settings) -> Node {
         Self::on(tempfile::tempdir().unwrap(), settings)
