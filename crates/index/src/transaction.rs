@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::{
     DateTime, EmailId, Error, ErrorKind, FlagChange, Flags, Keyword, MailboxId, MailboxName, ModSeq, Result,
@@ -64,9 +65,9 @@ pub struct Transaction {
     ranges_max: usize,
     events: Vec<u8>,
     message_events: Vec<u8>,
-    pub(crate) messages: Vec<(EmailId, PendingMessage)>,
+    pub(crate) messages: Vec<(EmailId, Arc<PendingMessage>)>,
     /// Foreign messages whose bytes come into the log. Their records come after those of new messages, as their bytes do.
-    late: Vec<(EmailId, PendingMessage)>,
+    late: Vec<(EmailId, Arc<PendingMessage>)>,
     /// Foreign messages that are applied and not yet written as a record.
     foreign: Vec<(EmailId, ForeignMessage)>,
     /// Entries of one mailbox that are applied and not yet written as a record.
@@ -82,7 +83,7 @@ pub(crate) struct Finished {
     pub(crate) frame: Frame,
     pub(crate) events: Vec<u8>,
     pub(crate) events_crc: u32,
-    pub(crate) messages: Vec<(EmailId, PendingMessage)>,
+    pub(crate) messages: Vec<(EmailId, Arc<PendingMessage>)>,
     /// One more than the largest id among them that was given before.
     pub(crate) late_end: u64,
     /// Which messages are foreign is not as before: some are new, or moved into the log or out of it.
@@ -332,7 +333,8 @@ impl Transaction {
 
     /// Stores a message. It belongs to no mailbox until [`Transaction::add_entry`] gives it a place; a message without one
     /// is not kept.
-    pub fn add_message(&mut self, message: PendingMessage) -> Result<EmailId> {
+    pub fn add_message(&mut self, message: impl Into<Arc<PendingMessage>>) -> Result<EmailId> {
+        let message = message.into();
         if self.messages.len() >= FRAME_MESSAGES_MAX {
             return Err(Error::over_limit("frame_messages_max", "too many messages at once"));
         }

@@ -11,7 +11,7 @@ mod nodes;
 use std::ops::ControlFlow;
 
 use model::{AccountName, SystemFlag};
-use nodes::{Node, add_flag, append, contents, inbox, patient};
+use nodes::{Node, add_flag, append, contents, inbox, settings};
 use platform::Env;
 use store::AccountFormat;
 use store::backup::{Repository, RestoreOptions};
@@ -22,7 +22,7 @@ fn on(_: u64, _: u64) -> ControlFlow<()> {
 
 #[test]
 fn saved_again_and_brought_back_anywhere() {
-    let node = Node::new(patient(&mariadb::fresh_database()));
+    let node = Node::new(settings(&mariadb::fresh_database()));
     let account = node.ann();
     let place = inbox(&account);
     for n in 0..30 {

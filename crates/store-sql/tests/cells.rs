@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{AccountName, ErrorKind, SystemFlag};
-use nodes::{add_flag, append, contents, inbox, patient};
+use nodes::{add_flag, append, contents, inbox, settings};
 use platform::Env;
 use store::{Account, AccountFormat, Options, Store};
 use store_sql::{CellCluster, Cells, FIRST_CELL};
@@ -28,8 +28,8 @@ fn two_cells() -> [String; 2] {
 }
 
 fn cells([main, north]: &[String; 2], new_accounts: &str) -> Arc<Cells> {
-    let others = vec![("north".to_owned(), patient(north))];
-    let cells = Cells::new(Env::real(), patient(main), others, new_accounts).unwrap();
+    let others = vec![("north".to_owned(), settings(north))];
+    let cells = Cells::new(Env::real(), settings(main), others, new_accounts).unwrap();
     cells.update().unwrap();
     cells
 }
@@ -84,7 +84,7 @@ fn new_accounts_go_where_the_configuration_says() {
     drop(other);
     store.delete_account(&ann()).unwrap();
     assert_eq!((count(&urls[0], "directory"), count(&urls[1], "account"), count(&urls[1], "body")), (0, 0, 0));
-    let bad = Cells::new(Env::real(), patient(&urls[0]), Vec::new(), "south");
+    let bad = Cells::new(Env::real(), settings(&urls[0]), Vec::new(), "south");
     assert_eq!(bad.unwrap_err().kind(), ErrorKind::Invalid);
 }
 

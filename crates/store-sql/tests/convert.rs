@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{AccountName, EmailId, Keyword, MailboxName, SystemFlag, UidSet};
-use nodes::{Node, append, contents, inbox, patient};
+use nodes::{Node, append, contents, inbox, settings};
 use store::convert::{self, Phase};
 use store::{Account, AccountFormat, FlagNames, StoreFlags, StoreMode};
 
@@ -27,7 +27,7 @@ fn name(text: &str) -> MailboxName {
 
 fn node() -> (Node, String) {
     let url = mariadb::fresh_database();
-    let node = Node::new(patient(&url));
+    let node = Node::new(settings(&url));
     node.database.update().unwrap();
     (node, url)
 }
@@ -105,7 +105,7 @@ fn there_and_back_and_nothing_is_different() {
     assert_eq!(seen(&account), before);
     assert_eq!(vanished(&account), gone);
     // Another node has it as well.
-    let other = Node::new(patient(&url));
+    let other = Node::new(settings(&url));
     let there = other.store.account(&ann()).unwrap();
     assert_eq!(seen(&there), before);
     let uid = append(&there, inbox(&there), "Subject: by another node\r\n\r\n").unwrap();
@@ -130,7 +130,7 @@ fn there_and_back_and_nothing_is_different() {
     while node.store.maintain().unwrap() {}
     let dir = node.dir;
     drop((node.store, node.database));
-    let node = Node::on(dir, patient(&url));
+    let node = Node::on(dir, settings(&url));
     assert_eq!(seen(&node.store.account(&ann()).unwrap()), before);
     assert!(other.store.account(&ann()).is_err() || other.store.accounts().unwrap().is_empty());
 }
@@ -203,7 +203,7 @@ fn mail_that_comes_meanwhile_comes_along() {
         assert_eq!(contents(&account, inbox(&account)).len(), sent, "nothing is lost or there twice");
         convert::finish(&account, &mut watcher()).unwrap();
     }
-    drop(Node::new(patient(&url)));
+    drop(Node::new(settings(&url)));
 }
 
 /// An interruption between any two batches, and in the middle of the change of places.
@@ -231,7 +231,7 @@ fn a_conversion_that_was_stopped_is_gone_on_with() {
             }
             // As after a crash: everything is opened anew.
             drop((store, database));
-            let node = Node::on(dir, patient(&url));
+            let node = Node::on(dir, settings(&url));
             (store, database, dir) = (node.store, node.database, node.dir);
             let account = store.account(&ann()).unwrap();
             if account.format().unwrap() != to {
@@ -251,7 +251,7 @@ fn a_conversion_that_was_stopped_is_gone_on_with() {
 fn a_change_of_places_that_was_cut_short_is_ended_by_who_opens_the_account() {
     let url = mariadb::fresh_database();
     let database = |sql: &str| mariadb::shared().query(mariadb::database_of(&url), sql);
-    let node = Node::new(patient(&url));
+    let node = Node::new(settings(&url));
     node.database.update().unwrap();
     node.store.create_account(&ann()).unwrap();
     let before = {
@@ -265,7 +265,7 @@ fn a_change_of_places_that_was_cut_short_is_ended_by_who_opens_the_account() {
     let dir = node.dir;
     drop((node.store, node.database));
     database("UPDATE account SET name = '.copy-ann', owner = 18446744073709551614 WHERE name = 'ann'");
-    let node = Node::on(dir, patient(&url));
+    let node = Node::on(dir, settings(&url));
     let account = node.store.account(&ann()).unwrap();
     assert_eq!(account.format().unwrap(), AccountFormat::Sql);
     assert_eq!(seen(&account), before);
@@ -278,7 +278,7 @@ fn a_change_of_places_that_was_cut_short_is_ended_by_who_opens_the_account() {
     let dir = node.dir;
     drop((node.store, node.database));
     std::fs::write(&marker, "coming\n").unwrap();
-    let node = Node::on(dir, patient(&url));
+    let node = Node::on(dir, settings(&url));
     let account = node.store.account(&ann()).unwrap();
     assert_eq!(account.format().unwrap(), AccountFormat::Native);
     assert!(!marker.exists());

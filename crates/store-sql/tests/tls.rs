@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use model::ErrorKind;
-use nodes::{Node, append, contents, inbox, settings};
+use nodes::{Node, append, contents, impatient, inbox};
 use platform::Env;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use store_sql::{Database, Settings, Tls};
@@ -84,9 +84,9 @@ fn servers_and_clients_show_certificates() {
     );
     let at = |user: &str, tls: Option<Tls>| {
         let url = format!("mysql://{user}@localhost:{port}/mail");
-        Settings { tls, ..settings(&url) }
+        Settings { tls, ..impatient(&url) }
     };
-    let patiently = |settings: Settings| Settings { tls: settings.tls.clone(), ..nodes::patient(&settings.urls[0]) };
+    let patiently = |settings: Settings| Settings { tls: settings.tls.clone(), ..nodes::settings(&settings.urls[0]) };
     let trusting = |ca: &Authority| Some(Tls { ca_file: ca.file("ca"), identity: None });
     let check = |settings: Settings| Database::new(Env::real(), settings).unwrap().update();
 

@@ -13,12 +13,14 @@ use model::{
 
 use platform::Env;
 
+use crate::again;
 use crate::cluster::Cluster;
 use crate::convert;
-use crate::edit::{Edit, Effects, Pending};
+use crate::edit::{Edit, Effects};
 use crate::format::files::{Files, ForeignSlot, Moment, Patience};
 use crate::format::{AccountFormat, account_format};
 use crate::listeners::{Listener, ListenerGuard, Listeners};
+use crate::pending::{Again, Begun, Pending};
 use crate::quota::{QuotaLimits, Watch};
 use crate::recent::RecentFloors;
 use crate::search::SearchIndex;
@@ -139,6 +141,19 @@ impl Inner {
         self.files.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// One try to make a change.
+    pub(crate) fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Begun<T>> {
+        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let ((value, effects), ticket) = self.log().transact(|transaction| {
+            let mut edit = Edit { transaction, files: files.as_deref(), effects: Effects::default() };
+            let watch = Watch::begin(edit.transaction, self.quota_defaults());
+            let value = change(&mut edit)?;
+            watch.end(edit.transaction)?;
+            Ok((value, edit.effects))
+        })?;
+        Ok(Begun::new(value, ticket, files.as_ref().map(|files| (Arc::clone(files), effects))))
+    }
+
     /// Keeps everybody from changing the account, but who goes to the log itself, until the guard is dropped.
     pub(crate) fn hold(&self) -> Held<'_> {
         Held { files: self.files.write().unwrap_or_else(PoisonError::into_inner), foreign: self.ground().foreign }
@@ -224,6 +239,7 @@ pub struct FlagNames {
 }
 
 /// A message for [`Account::append`].
+#[derive(Clone)]
 pub struct NewMessage {
     /// Its bytes.
     pub message: PendingMessage,
@@ -332,29 +348,25 @@ impl Account {
 
     /// Makes a change, and returns before it is durable: [`Pending::poll`] says when it is. Many clients that change something at once
     /// then wait for one sync without a thread for each. When `change` fails, or adds more than the account may hold
-    /// ([`ErrorKind::OverQuota`]), nothing was done.
-    pub fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Pending<T>> {
-        let files = self.inner.files.read().unwrap_or_else(PoisonError::into_inner);
-        let ((value, effects), ticket) = self.inner.log().transact(|transaction| {
-            let mut edit = Edit { transaction, files: files.as_deref(), effects: Effects::default() };
-            let watch = Watch::begin(edit.transaction, self.inner.quota_defaults());
-            let value = change(&mut edit)?;
-            watch.end(edit.transaction)?;
-            Ok((value, edit.effects))
-        })?;
-        Ok(Pending::new(value, ticket, files.as_ref().map(|files| (Arc::clone(files), effects))))
+    /// ([`ErrorKind::OverQuota`]), nothing was done. `change` runs again when another node came in between (`again`).
+    pub fn begin<T>(&self, mut change: impl FnMut(&mut Edit<'_>) -> Result<T> + Send + 'static) -> Result<Pending<T>> {
+        let begun = again::until_done(|| self.inner.begin(&mut change))?;
+        let is_shared = self.inner.log().is_shared();
+        Ok(Pending::new(begun, is_shared.then(|| Again::new(Arc::clone(&self.inner), Box::new(change)))))
     }
 
     /// Like [`Account::begin`], and waits until it is durable.
-    pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<T> {
-        self.begin(change)?.wait()
+    pub fn edit<T>(&self, mut change: impl FnMut(&mut Edit<'_>) -> Result<T>) -> Result<T> {
+        again::until_done(|| self.inner.begin(&mut change)?.wait())
     }
 
-    /// Makes a change durable; with the answer of `change`.
-    pub(crate) fn commit<T>(&self, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<T> {
-        // Not while it moves.
-        let _files = self.inner.files.read().unwrap_or_else(PoisonError::into_inner);
-        self.inner.log().commit(change)
+    /// Makes a change durable; with the answer of `change`, which runs again when another node came in between.
+    pub(crate) fn commit<T>(&self, mut change: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
+        again::until_done(|| {
+            // Not while it moves.
+            let _files = self.inner.files.read().unwrap_or_else(PoisonError::into_inner);
+            self.inner.log().commit(&mut change)
+        })
     }
 
     /// Brings the log up to date with what other programs did to the mailbox's file, if it has one, or other nodes to an account that they

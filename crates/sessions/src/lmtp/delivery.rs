@@ -3,6 +3,7 @@
 //! Invariant: no more than [`COPIES_AT_ONCE`] copies wait for the disk, so that what they hold does not grow with their number.
 
 use std::collections::VecDeque;
+use std::slice;
 use std::sync::Arc;
 
 use model::{Error, ErrorKind, MailboxId, MailboxName, Result};
@@ -128,10 +129,10 @@ impl Delivery {
         };
         let message = NewMessage { message, flags: FlagNames::default(), internal_date: None };
         match &self.identity {
-            None => account.begin(|edit| edit.append(mailbox, vec![message]).map(Some)),
+            None => account.begin(move |edit| edit.append(mailbox, slice::from_ref(&message)).map(Some)),
             Some(identity) => {
                 let id = identity.of(&recipient.address);
-                account.begin(|edit| edit.deliver(mailbox, message, id))
+                account.begin(move |edit| edit.deliver(mailbox, &message, id))
             }
         }
     }

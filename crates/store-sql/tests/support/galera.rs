@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use crate::mariadb::free_port;
 
 /// How long a server may take to join.
-const JOIN: Duration = Duration::from_secs(120);
+const JOIN: Duration = Duration::from_secs(300);
+/// The wait between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(100);
 const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
-/// A silent server is out of the group after a second.
-const TIMEOUTS: &str = "evs.keepalive_period=PT0.2S;evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S;\
-                        evs.inactive_check_period=PT0.1S;evs.install_timeout=PT2S;gcache.size=32M";
+/// A silent server is out of the group after some seconds.
+const TIMEOUTS: &str = "evs.keepalive_period=PT0.2S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT4S;\
+                        evs.inactive_check_period=PT0.1S;evs.install_timeout=PT4S;gcache.size=32M";
 
 pub struct Group {
     dir: tempfile::TempDir,
@@ -83,6 +85,8 @@ impl Group {
         {
             let text = || fs::read_to_string(self.path(number, "log")).unwrap_or_default();
             assert!(begun.elapsed() < JOIN, "server {number} does not join:\n{}", text());
+            // Asking is a program of its own, and the servers need the machine.
+            std::thread::park_timeout(LOOK);
         }
     }
 

@@ -14,7 +14,9 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to begin.
-const BEGIN: Duration = Duration::from_secs(60);
+const BEGIN: Duration = Duration::from_secs(300);
+/// The wait between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs the server, and when the input ends, kills it and waits for it; the first argument is what to remove then.
 const KEEPER: &str = r#"dir=$1; shift; "$@" & pid=$!; echo $pid >"$dir/keeper.pid"; read _; kill -9 $pid; wait $pid; [ -e "$dir/keep" ] || rm -rf "$dir""#;
@@ -85,7 +87,7 @@ impl Server {
         while UnixStream::connect(self.dir.join("socket")).is_err() {
             let text = || fs::read_to_string(self.dir.join("log")).unwrap_or_default();
             assert!(begun.elapsed() < BEGIN, "the database does not begin:\n{}", text());
-            std::thread::yield_now();
+            std::thread::park_timeout(LOOK);
         }
     }
 

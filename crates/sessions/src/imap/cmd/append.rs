@@ -118,7 +118,7 @@ impl Append {
     pub fn end(self) -> Started {
         let Append { account, to, replaced, mut messages, .. } = self;
         let Some((from, uid)) = replaced else {
-            let change = |edit: &mut Edit<'_>| edit.append(to, messages);
+            let change = move |edit: &mut Edit<'_>| edit.append(to, &messages);
             let reply = commit(account, change, move |session, appended, _| {
                 session.note_added(to, appended.entries.iter().map(|(uid, _)| *uid));
                 Ok(Done::ok("Appended").with_code(appenduid(&appended)))
@@ -126,7 +126,7 @@ impl Append {
             return reply.map_err(try_create);
         };
         let Some(message) = messages.pop() else { return Err(Done::bad("REPLACE wants a message").into()) };
-        let change = |edit: &mut Edit<'_>| edit.replace(from, uid, to, message);
+        let change = move |edit: &mut Edit<'_>| edit.replace(from, uid, to, &message);
         let reply = commit(account, change, move |session, appended, out| {
             session.note_added(to, appended.entries.iter().map(|(uid, _)| *uid));
             // RFC 8508 §3.4: APPENDUID in an untagged OK, before the expunge.
