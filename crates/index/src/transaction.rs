@@ -344,7 +344,7 @@ impl Transaction {
     }
 
     /// Stores a message under an id that it has already. `Invalid` when it is not above all that were given.
-    pub(crate) fn add_message_as(&mut self, email_id: EmailId, message: PendingMessage) -> Result<()> {
+    pub(crate) fn add_message_as(&mut self, email_id: EmailId, message: Arc<PendingMessage>) -> Result<()> {
         if email_id.0 < self.state.email_id_next {
             return Err(Error::new(ErrorKind::Invalid, format!("the id {email_id} was given before")));
         }

@@ -266,7 +266,7 @@ impl Routed {
     }
 
     /// Asks the account, and again in another cell when it is there.
-    fn ask<T>(&self, ask: impl Fn(&Account) -> Result<T>) -> Result<T> {
+    fn ask<T>(&self, mut ask: impl FnMut(&Account) -> Result<T>) -> Result<T> {
         for _ in 0..TRIES {
             let (cell, account) = self.current();
             match ask(&account) {
@@ -292,8 +292,8 @@ impl Journal for Routed {
         self.current().1.is_writer()
     }
 
-    fn take(&self, since: ModSeq, wait: Wait) -> Result<Option<News>> {
-        self.ask(|account| account.take(since, wait))
+    fn take(&self, since: ModSeq, wait: Wait, install: &mut dyn FnMut(&News) -> Result<()>) -> Result<()> {
+        self.ask(|account| account.take(since, wait, install))
     }
 
     fn stop(&self) {

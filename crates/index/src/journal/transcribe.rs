@@ -39,7 +39,7 @@ impl Log {
         self.commit(|transaction| {
             let (modseq, now) = (transaction.state().modseq(), transaction.now());
             transaction.set_moment(modseq, now);
-            messages.into_iter().try_for_each(|(id, message)| transaction.add_message_as(id, message))
+            messages.into_iter().try_for_each(|(id, message)| transaction.add_message_as(id, Arc::new(message)))
         })
     }
 
