@@ -1,50 +1,67 @@
-"""A MariaDB server of a test's own: a temporary folder, a socket in it, ended by its process id."""
+"""A MariaDB server of a test's own, in its folder, on a socket alone."""
 
 import contextlib
-import shutil
+import os
+import pathlib
 import socket
 import subprocess
+import time
 
-import support
+START_SECONDS = 120
+# Servers are where only root's PATH leads.
+PROGRAM = next((path for path in ("/usr/sbin/mariadbd", "/usr/libexec/mariadbd") if os.path.exists(path)), "mariadbd")
 
-START_SECONDS = 60
 
+class Database:
+    """Runs until it is left; `folder` must be new."""
 
-class MariaDb:
-    """A server without passwords, with an empty database `mail`."""
-
-    def __init__(self, folder):
-        self.folder = folder / "mariadb"
-        (self.folder / "data").mkdir(parents=True)
+    def __init__(self, folder, *extra):
+        self.folder = pathlib.Path(folder)
+        self.extra = extra
         self.socket = self.folder / "socket"
         self.process = None
-        self.program = shutil.which("mariadbd", path="/usr/sbin:/usr/bin")
-        if self.program is None:
-            raise AssertionError("mariadbd is not installed (Debian: mariadb-server)")
-
-    @property
-    def url(self):
-        return f"mysql://root@localhost/mail?socket={self.socket}"
 
     def __enter__(self):
-        common = ["--no-defaults", "--user=root", f"--datadir={self.folder}/data", "--innodb-log-file-size=16M"]
-        with open(self.folder / "log", "ab") as log:
-            subprocess.run([self.program, *common, "--bootstrap"], input=b"CREATE DATABASE mail;\n", stdout=log, stderr=log, check=True)
-            self.process = subprocess.Popen(
-                [self.program, *common, "--skip-grant-tables", "--skip-networking", "--skip-log-bin", "--innodb-buffer-pool-size=64M",
-                 f"--socket={self.socket}", f"--pid-file={self.folder}/pid"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        support.until("the database", self.answers, seconds=START_SECONDS)
+        (self.folder / "data").mkdir(parents=True)
+        self.start()
         return self
 
-    def answers(self):
-        if self.process.poll() is not None:
-            raise AssertionError(f"the database ended:\n{(self.folder / 'log').read_text()[-2000:]}")
-        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(str(self.socket))
-            return bool(probe.recv(1))
-        return False
-
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.wait()
+        self.kill()
+
+    def start(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [PROGRAM, "--no-defaults", "--user=root", "--skip-grant-tables", "--skip-networking", "--skip-log-bin",
+                 "--innodb-flush-log-at-trx-commit=1", "--innodb-log-file-size=64M", "--innodb-buffer-pool-size=64M",
+                 "--performance-schema=off", f"--datadir={self.folder / 'data'}", f"--socket={self.socket}",
+                 f"--pid-file={self.folder / 'pid'}", *self.extra],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        limit = time.monotonic() + START_SECONDS
+        while True:
+            with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(os.fspath(self.socket))
+                return
+            if self.process.poll() is not None or time.monotonic() > limit:
+                text = (self.folder / "log").read_text(errors="replace")
+                self.kill()
+                raise AssertionError(f"the database does not begin:\n{text[-3000:]}")
+            time.sleep(0.01)
+
+    def kill(self):
+        """Ends it as a power cut would; what was committed is there when it is started again."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def query(self, statements, database=""):
+        done = subprocess.run(
+            ["mariadb", "--no-defaults", "--batch", "--skip-column-names", "--user=root", f"--socket={self.socket}",
+             *([database] if database else [])], input=statements.encode(), capture_output=True, check=True)
+        return done.stdout.decode()
+
+    def create(self, name):
+        """Makes an empty database; gives its address."""
+        self.query(f"CREATE DATABASE {name}")
+        return f"mysql://root@localhost/{name}?socket={self.socket}"
