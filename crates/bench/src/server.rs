@@ -4,6 +4,7 @@
 //! behind [`Local`], and a suite that needs it says so for the others.
 
 mod mailyard;
+mod mariadb;
 pub mod peers;
 mod remote;
 mod tree;

@@ -188,7 +188,13 @@ impl Transaction {
         }
     }
 
-    fn record(&mut self, event: &Event) {
+    /// It is done at this modseq and this time, seconds since 1970, and not now. Has to come before any change.
+    pub(crate) fn set_moment(&mut self, modseq: ModSeq, time: i64) {
+        debug_assert!(self.events.is_empty() && self.message_events.is_empty(), "nothing has the modseq yet");
+        (self.frame.modseq, self.frame.time) = (modseq, time);
+    }
+
+    pub(crate) fn record(&mut self, event: &Event) {
         self.close_rows();
         event.write(&mut self.events, self.frame.time);
         let applied = self.state.apply(&self.frame, event, self.ranges_max);
@@ -328,18 +334,27 @@ impl Transaction {
     /// Stores a message. It belongs to no mailbox until [`Transaction::add_entry`] gives it a place; a message without one
     /// is not kept.
     pub fn add_message(&mut self, message: impl Into<Arc<PendingMessage>>) -> Result<EmailId> {
-        let message = message.into();
         if self.messages.len() >= FRAME_MESSAGES_MAX {
             return Err(Error::over_limit("frame_messages_max", "too many messages at once"));
         }
         let email_id = EmailId(self.state.email_id_next);
+        self.add_message_as(email_id, message)?;
+        Ok(email_id)
+    }
+
+    /// Stores a message under an id that it has already. `Invalid` when it is not above all that were given.
+    pub(crate) fn add_message_as(&mut self, email_id: EmailId, message: impl Into<Arc<PendingMessage>>) -> Result<()> {
+        let message = message.into();
+        if email_id.0 < self.state.email_id_next {
+            return Err(Error::new(ErrorKind::Invalid, format!("the id {email_id} was given before")));
+        }
         let (len, header_len, crc) = (message.len(), message.header_len(), message.crc());
         let event = Event::Message { email_id, len, header_len, crc };
         event.write(&mut self.message_events, self.frame.time);
         let applied = self.state.apply(&self.frame, &event, self.ranges_max);
         debug_assert!(applied, "a message record always applies");
         self.messages.push((email_id, message));
-        Ok(email_id)
+        Ok(())
     }
 
     /// Makes a message known whose bytes lie elsewhere; see [`crate::Foreign`]. It belongs to no mailbox until

@@ -50,6 +50,11 @@ impl Account {
         Account { pool, watch, node, id, incarnation, lease, tenure, heads, swept_at }
     }
 
+    /// Its log hears of nothing any more.
+    pub(crate) fn detach(&self) {
+        self.watch.remove(self.id);
+    }
+
     pub(crate) fn tenure(&self) -> MutexGuard<'_, Option<Tenure>> {
         self.tenure.lock().unwrap_or_else(PoisonError::into_inner)
     }

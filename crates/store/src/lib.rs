@@ -43,7 +43,7 @@ pub use account::{
 pub use aside::Aside;
 pub use changes::Changes;
 pub use check::CheckReport;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, ClusterCopy};
 pub use deliveries::{DELIVERIES_MAX, DeliveryId};
 pub use edit::Edit;
 pub use format::files::Moment;

@@ -66,10 +66,11 @@ pub struct Place {
 }
 
 /// Every peer that is known.
-pub const PEERS: [Peer; 11] = [
+pub const PEERS: [Peer; 12] = [
     Peer { name: "mailyard-native", about: "Mailyard, its own store", kind: Kind::Mailyard(Form::Native) },
     Peer { name: "mailyard-mbox", about: "Mailyard, one file a mailbox", kind: Kind::Mailyard(Form::Mbox) },
     Peer { name: "mailyard-maildir", about: "Mailyard, one file a message", kind: Kind::Mailyard(Form::Maildir) },
+    Peer { name: "mailyard-sql", about: "Mailyard, a MariaDB database", kind: Kind::Mailyard(Form::Sql) },
     Peer { name: "dovecot-mbox", about: "Dovecot, one file a mailbox", kind: Kind::Other(|| Box::new(Dovecot::Mbox)) },
     Peer {
         name: "dovecot-maildir",

@@ -12,7 +12,7 @@ mod write;
 
 pub use delivery::Aliases;
 pub use keys::{
-    Config, DeliverySection, FormatSection, Layout, LogFormat, LogSection, MailFormat, MaildirSection, MboxSection,
+    Config, DeliverySection, FormatSection, Layout, LogFormat, LogSection, MailFormat, MaildirSection, MboxSection, SqlSection,
     OverQuota, PlainTextLogin, TlsSection,
 };
 pub use parse::load;
