@@ -334,6 +334,7 @@ impl Transaction {
     /// Stores a message. It belongs to no mailbox until [`Transaction::add_entry`] gives it a place; a message without one
     /// is not kept.
     pub fn add_message(&mut self, message: impl Into<Arc<PendingMessage>>) -> Result<EmailId> {
+        let message = message.into();
         if self.messages.len() >= FRAME_MESSAGES_MAX {
             return Err(Error::over_limit("frame_messages_max", "too many messages at once"));
         }
@@ -343,8 +344,7 @@ impl Transaction {
     }
 
     /// Stores a message under an id that it has already. `Invalid` when it is not above all that were given.
-    pub(crate) fn add_message_as(&mut self, email_id: EmailId, message: impl Into<Arc<PendingMessage>>) -> Result<()> {
-        let message = message.into();
+    pub(crate) fn add_message_as(&mut self, email_id: EmailId, message: Arc<PendingMessage>) -> Result<()> {
         if email_id.0 < self.state.email_id_next {
             return Err(Error::new(ErrorKind::Invalid, format!("the id {email_id} was given before")));
         }

@@ -109,10 +109,8 @@ impl Cells {
     pub(crate) fn place(&self, name: &AccountName) -> Result<Place> {
         let found: Option<(String, Option<String>)> =
             self.first()?.pool().run("looking into the directory", |connection| {
-                Ok(connection.exec_first(
-                    "SELECT cell, moving_to FROM directory WHERE name = ?",
-                    (name.as_str().as_bytes(),),
-                )?)
+                Ok(connection
+                    .exec_first("SELECT cell, moving_to FROM directory WHERE name = ?", (name.as_str().as_bytes(),))?)
             })?;
         let (cell, moving_to) = found.unwrap_or_else(|| (FIRST_CELL.to_owned(), None));
         Ok(Place { cell, moving_to })

@@ -54,7 +54,8 @@ impl Database {
             )?;
             Ok(Some((id, incarnation)))
         })?;
-        let copy = |(id, incarnation)| Arc::new(Copy::new(self.account(id, incarnation))) as Arc<dyn store::ClusterCopy>;
+        let copy =
+            |(id, incarnation)| Arc::new(Copy::new(self.account(id, incarnation))) as Arc<dyn store::ClusterCopy>;
         Ok(found.map(copy))
     }
 

@@ -68,7 +68,8 @@ impl Copy {
 impl store::ClusterCopy for Copy {
     fn end(&self) -> Result<u64> {
         let last: Option<u64> = self.account.pool.run("looking how far a copy is", |connection| {
-            let row = connection.exec_first("SELECT MAX(email_id) FROM header WHERE account = ?", (self.account.id,))?;
+            let row =
+                connection.exec_first("SELECT MAX(email_id) FROM header WHERE account = ?", (self.account.id,))?;
             Ok(row.flatten())
         })?;
         Ok(last.map_or(1, |last| last.saturating_add(1)))
@@ -201,7 +202,8 @@ impl Changes {
         let old: BTreeMap<MailboxId, &MailboxNews> = there.mailboxes.iter().map(|row| (row.id, row)).collect();
         let new: BTreeMap<MailboxId, &MailboxNews> = wanted.mailboxes.iter().map(|row| (row.id, row)).collect();
         for id in old.keys().filter(|id| !new.contains_key(id)) {
-            self.pieces.push(Piece::Text(format!("DELETE FROM mailbox WHERE account = {} AND id = {}", self.account, id.0)));
+            self.pieces
+                .push(Piece::Text(format!("DELETE FROM mailbox WHERE account = {} AND id = {}", self.account, id.0)));
         }
         let changed = new.into_iter().filter(|(id, row)| old.get(id) != Some(row));
         self.insert((MAILBOX, 12, MAILBOX_AGAIN), changed, |of, (_, row)| {
@@ -226,13 +228,7 @@ impl Changes {
     fn small(&mut self, there: &News, wanted: &News) {
         let keywords = wanted.keywords.iter().filter(|row| !there.keywords.contains(row));
         self.insert((KEYWORD, 5, KEYWORD_AGAIN), keywords, |of, (mailbox, number, name)| {
-            vec![
-                of.account.into(),
-                mailbox.0.into(),
-                (*number as u64).into(),
-                name.as_str().into(),
-                of.touched.into(),
-            ]
+            vec![of.account.into(), mailbox.0.into(), (*number as u64).into(), name.as_str().into(), of.touched.into()]
         });
         let key = |row: &(Option<MailboxId>, String, Option<Vec<u8>>)| (row.0, row.1.clone());
         let new: BTreeMap<_, _> = wanted.annotations.iter().map(|row| (key(row), row.2.clone())).collect();
@@ -277,7 +273,9 @@ impl Changes {
             gone.entry(before.0).or_default().insert(before.1.uid.get());
         }
         self.delete("entry", gone);
-        self.insert((ENTRY, 11, ENTRY_AGAIN), changed, |of, (mailbox, row)| of.entry(*mailbox, row, row.email_id.0.into()));
+        self.insert((ENTRY, 11, ENTRY_AGAIN), changed, |of, (mailbox, row)| {
+            of.entry(*mailbox, row, row.email_id.0.into())
+        });
     }
 
     fn expunged(&mut self, there: &News, wanted: &News) {
@@ -289,7 +287,8 @@ impl Changes {
             forgotten.entry(*mailbox).or_default().insert(uid.get());
         }
         self.delete("expunged", forgotten);
-        let changed: Vec<_> = new.iter().filter(|(key, gone)| old.get(*key) != Some(*gone)).map(|(_, gone)| *gone).collect();
+        let changed: Vec<_> =
+            new.iter().filter(|(key, gone)| old.get(*key) != Some(*gone)).map(|(_, gone)| *gone).collect();
         self.insert((EXPUNGED, 14, EXPUNGED_AGAIN), changed, |of, gone| {
             let email_id = if gone.is_kept { gone.row.email_id.0.into() } else { Value::NULL };
             let mut values = of.entry(gone.mailbox, &gone.row, email_id);

@@ -88,7 +88,10 @@ impl Cells {
         let not_there = || Error::new(ErrorKind::NotFound, format!("there is no account {name} in a database"));
         if place.cell != to {
             if let Some(other) = place.moving_to.as_ref().filter(|other| *other != to) {
-                return Err(Error::new(ErrorKind::Invalid, format!("the account {name} is on its way to cell {other}")));
+                return Err(Error::new(
+                    ErrorKind::Invalid,
+                    format!("the account {name} is on its way to cell {other}"),
+                ));
             }
             let from = self.cell(&place.cell)?;
             let found = from.pool().run("looking for an account", |connection| find(connection, name))?;

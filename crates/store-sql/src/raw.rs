@@ -55,7 +55,8 @@ impl Database {
         let is_over = AtomicBool::new(false);
         let began = env.clock.monotonic();
         let done = thread::scope(|scope| {
-            let threads: Vec<_> = ids.iter().map(|id| scope.spawn(|| self.append_raw(*id, load.octets, &is_over))).collect();
+            let threads: Vec<_> =
+                ids.iter().map(|id| scope.spawn(|| self.append_raw(*id, load.octets, &is_over))).collect();
             env.clock.sleep(load.duration);
             is_over.store(true, Ordering::Relaxed);
             let ended = || Error::new(ErrorKind::Io, "a connection of the measurement ended");

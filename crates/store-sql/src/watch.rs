@@ -119,10 +119,8 @@ impl Watch {
             .collect();
         for accounts in followed.chunks(ACCOUNTS_PER_QUESTION) {
             let ids: Vec<String> = accounts.iter().map(|(id, _)| id.to_string()).collect();
-            let question = format!(
-                "SELECT id, modseq FROM account WHERE id IN ({}) AND owner < {NO_NODE}",
-                ids.join(",")
-            );
+            let question =
+                format!("SELECT id, modseq FROM account WHERE id IN ({}) AND owner < {NO_NODE}", ids.join(","));
             let answers: BTreeMap<u64, u64> = self
                 .pool
                 .run("looking for news", |connection| Ok(connection.query::<(u64, u64), _>(&question)?))?

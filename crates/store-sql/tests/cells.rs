@@ -123,13 +123,17 @@ fn an_account_moves_under_load_and_nothing_is_lost_or_there_twice() {
             }
         };
         let threads = [scope.spawn(load(Arc::clone(&on_a), "a")), scope.spawn(load(Arc::clone(&on_b), "b"))];
-        for cell in ["north", FIRST_CELL, "north"] {
-            let report = mover.move_account(&ann(), cell, &mut watcher()).unwrap();
-            assert_eq!((report.cell.as_str(), report.was_stopped), (cell, false));
-            assert_eq!(mover.cell_of(&ann()).unwrap(), (cell.to_owned(), None));
-        }
+        let results = ["north", FIRST_CELL, "north"].map(|cell| {
+            let report = mover.move_account(&ann(), cell, &mut watcher());
+            (cell, report, mover.cell_of(&ann()))
+        });
         is_over.store(true, Ordering::Relaxed);
         sent = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        for (cell, report, place) in results {
+            let report = report.unwrap();
+            assert_eq!((report.cell.as_str(), report.was_stopped), (cell, false));
+            assert_eq!(place.unwrap(), (cell.to_owned(), None));
+        }
     });
     sent.sort();
     let found = contents(&on_a, place);
@@ -192,7 +196,9 @@ fn a_move_that_was_interrupted_is_gone_on_with() {
     let on_main = |sql: &str| mariadb::shared().query(mariadb::database_of(main), sql);
     let on_north = |sql: &str| mariadb::shared().query(mariadb::database_of(north), sql);
     let (moved, copy) = (u64::MAX - 2, u64::MAX - 1);
-    let row = on_north("SELECT id, created, incarnation, modseq, email_id_next, mailbox_id_next, uidvalidity_last, epoch FROM account");
+    let row = on_north(
+        "SELECT id, created, incarnation, modseq, email_id_next, mailbox_id_next, uidvalidity_last, epoch FROM account",
+    );
     let row: Vec<&str> = row.trim().split('\t').collect();
     on_main(&format!(
         "INSERT INTO account (id, name, created, incarnation, modseq, email_id_next, mailbox_id_next, uidvalidity_last, owner, epoch) \

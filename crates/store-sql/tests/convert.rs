@@ -192,9 +192,10 @@ fn mail_that_comes_meanwhile_comes_along() {
                 }
                 uids
             });
-            convert::convert(&account, &to, &mut watcher()).unwrap();
+            let result = convert::convert(&account, &to, &mut watcher());
             is_over.store(true, Ordering::Relaxed);
             uids = load.join().unwrap();
+            result.unwrap();
         });
         is_over.store(false, Ordering::Relaxed);
         assert!(uids.is_sorted_by(|a, b| a < b), "UIDs rise: {uids:?}");

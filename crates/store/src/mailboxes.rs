@@ -75,6 +75,7 @@ impl Edit<'_> {
         match state.mailbox_named(name).map(|mailbox| mailbox.id()) {
             Some(id) => {
                 let hidden = state.mailbox_named(&MailboxName::hidden(id)).map(|mailbox| mailbox.id());
+                self.files.map_or(Ok(()), |files| files.part_with(self.transaction, id))?;
                 self.transaction.delete_mailbox(id)?;
                 hidden.map_or(Ok(()), |hidden| self.transaction.delete_mailbox(hidden))
             }

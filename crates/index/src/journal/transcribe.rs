@@ -39,7 +39,7 @@ impl Log {
         self.commit(|transaction| {
             let (modseq, now) = (transaction.state().modseq(), transaction.now());
             transaction.set_moment(modseq, now);
-            messages.into_iter().try_for_each(|(id, message)| transaction.add_message_as(id, message))
+            messages.into_iter().try_for_each(|(id, message)| transaction.add_message_as(id, Arc::new(message)))
         })
     }
 
@@ -129,7 +129,8 @@ impl Log {
                 settle(transaction, row);
                 let (id, name) = (row.id, row.name.clone());
                 // Another one may have the name: it gets it back.
-                let other = transaction.state().mailbox_named(&name).map(|other| other.id()).filter(|other| *other != id);
+                let other =
+                    transaction.state().mailbox_named(&name).map(|other| other.id()).filter(|other| *other != id);
                 if let Some(id) = other {
                     transaction.record(&Event::MailboxRenamed { id, name: on_the_way(id) });
                 }

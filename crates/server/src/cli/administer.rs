@@ -7,12 +7,13 @@ use std::sync::Arc;
 use model::{Error, ErrorKind, Result};
 use platform::Env;
 use serde_json::Value;
+use store::backup::Identities;
 
 use super::args::{Admin, Backup, BackupAction, BackupOptions, Convert, Global, RemoteOptions, User};
 use super::bar::Bar;
 use super::since::Since;
 use super::{password, print};
-use crate::admin::{self, NewMail, Password, Progress, Request, backup};
+use crate::admin::{self, NewMail, Password, Progress, Request, SecretKeys, backup};
 use crate::config::Config;
 use crate::control;
 use crate::pull::Remote;
@@ -25,7 +26,7 @@ const DAMAGED: u8 = 3;
 /// Runs a command and prints its result.
 pub fn run(global: &Global, config: &Config, command: Admin) -> Result<ExitCode> {
     let mut bar = Bar::new(global.quiet || global.json);
-    let result = execute(config, request(command)?, &mut bar);
+    let result = execute(config, request(command, config)?, &mut bar);
     bar.finish();
     show(global, &result?)
 }
@@ -87,7 +88,7 @@ fn beside_maintenance(context: &admin::Context, request: Request, bar: &mut Bar)
     Ok(result)
 }
 
-fn request(command: Admin) -> Result<Request> {
+fn request(command: Admin, config: &Config) -> Result<Request> {
     Ok(match command {
         Admin::User(User::Add { name, password_stdin, mail }) => {
             let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
@@ -119,9 +120,10 @@ fn request(command: Admin) -> Result<Request> {
             let to = NewMail { format: to, inbox: path(inbox)?, mail_root: path(mail_root)?, layout };
             Request::Convert { user, to, finish, roll_back: rollback }
         }
-        Admin::Backup(Backup { user, to, .. }) => {
+        Admin::Backup(Backup { user, to, recipient, .. }) => {
             let to = to.ok_or_else(|| Error::new(ErrorKind::Invalid, "--to DIR is missing"))?;
-            Request::Backup { user, to: absolute(&to)? }
+            let recipients = if recipient.is_empty() { config.backup.recipients.clone() } else { recipient };
+            Request::Backup { user, to: absolute(&to)?, recipients }
         }
         Admin::Check { user, repair } => Request::Check { user, repair },
         Admin::Search { user, mailbox, imap, verify, query } => {
@@ -152,7 +154,7 @@ fn restore_request(
     backup: BackupOptions,
 ) -> Result<Request> {
     let now = Env::real().clock.now().seconds;
-    let BackupOptions { from, at, snapshot, into, as_user, search: query } = backup;
+    let BackupOptions { from, at, snapshot, into, as_user, search: query, identity } = backup;
     if into.is_some() && mailbox.is_none() && query.is_none() {
         return Err(Error::new(ErrorKind::Invalid, "--into is for --mailbox or --search"));
     }
@@ -160,7 +162,18 @@ fn restore_request(
         (Some(from), mailbox, None) => {
             let at_unix_seconds = at.map(|at| at.unix_seconds(now));
             let from = absolute(&from)?;
-            Ok(Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user, query })
+            let identities = identity.map(|file| identity_file(&file).map(SecretKeys::new)).transpose()?;
+            Ok(Request::RestoreBackup {
+                user,
+                from,
+                snapshot,
+                at_unix_seconds,
+                mailbox,
+                into,
+                as_user,
+                query,
+                identities,
+            })
         }
         (None, Some(mailbox), Some(since)) => {
             Ok(Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) })
@@ -169,12 +182,24 @@ fn restore_request(
     }
 }
 
+/// The text of a file with secret keys: it goes to the server, which may not read the file.
+fn identity_file(path: &Path) -> Result<String> {
+    let text = match path.as_os_str() == "-" {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    text.map_err(|error| Error::from(error).context(path.display()))
+}
+
 /// `backup list`, `verify` and `forget`: they need the directory of backups and nothing else.
 pub fn backups(global: &Global, action: BackupAction) -> Result<ExitCode> {
     let mut bar = Bar::new(global.quiet || global.json);
     let result = match action {
         BackupAction::List { dir, user } => backup::list(&dir, user.as_deref()),
-        BackupAction::Verify { dir, user } => backup::verify(&dir, user.as_deref(), &mut bar),
+        BackupAction::Verify { dir, user, identity } => {
+            let identities = identity.map(|file| Identities::parse(identity_file(&file)?.as_bytes())).transpose()?;
+            backup::verify(&dir, user.as_deref(), identities, &mut bar)
+        }
         BackupAction::Forget { dir, user, keep } => backup::forget(&dir, user.as_deref(), keep),
     };
     bar.finish();

@@ -253,6 +253,9 @@ pub struct BackupOptions {
     /// Put everything into the account of another user, which is made when it is not there
     #[arg(long, requires = "from", value_name = "OTHER")]
     pub as_user: Option<String>,
+    /// For an encrypted backup: the file with a secret key, as age-keygen writes it; - is standard input
+    #[arg(long, requires = "from", value_name = "FILE")]
+    pub identity: Option<PathBuf>,
 }
 
 /// `convert`
@@ -295,6 +298,9 @@ pub struct Backup {
     /// The directory of backups; made when it is not there
     #[arg(long, value_name = "DIR", required = true)]
     pub to: Option<PathBuf>,
+    /// Encrypt it to this public key of age (age1...); may be repeated: each of them opens it. Without it to those of `backup.recipients`
+    #[arg(long, value_name = "KEY")]
+    pub recipient: Vec<String>,
     #[command(subcommand)]
     pub action: Option<BackupAction>,
 }
@@ -319,6 +325,9 @@ pub enum BackupAction {
         /// One account only
         #[arg(long)]
         user: Option<String>,
+        /// Decrypt an encrypted backup as well, with the secret key in this file; - is standard input
+        #[arg(long, value_name = "FILE")]
+        identity: Option<PathBuf>,
     },
     /// Remove old snapshots, and what only they needed
     Forget {

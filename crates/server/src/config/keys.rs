@@ -406,6 +406,13 @@ config! {
         idle_seconds: u32 = 30, in 1..=86_400;
     }
 
+    /// `mailyard backup`.
+    backup: BackupSection {
+        /// To whom backups are encrypted unless `--recipient` says it: public keys of age, `age1...`. Each of them opens all of a backup. Empty: backups
+        /// are not encrypted.
+        recipients: Vec<String> = Vec::new();
+    }
+
     /// The log, on standard error.
     log: LogSection {
         /// Which lines are written: error, warn, info, debug or trace, or a filter such as `info,mailyard::net=debug`.

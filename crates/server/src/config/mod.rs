@@ -12,8 +12,8 @@ mod write;
 
 pub use delivery::Aliases;
 pub use keys::{
-    Config, DeliverySection, FormatSection, Layout, LogFormat, LogSection, MailFormat, MaildirSection, MboxSection, SqlSection,
-    OverQuota, PlainTextLogin, TlsSection,
+    Config, DeliverySection, FormatSection, Layout, LogFormat, LogSection, MailFormat, MaildirSection, MboxSection,
+    OverQuota, PlainTextLogin, SqlSection, TlsSection,
 };
 pub use parse::load;
 pub use write::{reference, sample};

@@ -33,7 +33,9 @@ pub(super) fn convert(
     if !take_in_all(account, &*files, watcher, report)? {
         return Ok(());
     }
-    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else { return Ok(()) };
+    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else {
+        return Ok(());
+    };
     // Files that cannot hold a message byte for byte never had its bytes: it was in the log before.
     report.stayed.clear();
     let old = account.format()?;

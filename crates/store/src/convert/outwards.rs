@@ -40,7 +40,9 @@ pub(super) fn convert(
     if report.was_stopped {
         return Ok(());
     }
-    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else { return Ok(()) };
+    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else {
+        return Ok(());
+    };
     for _ in 0..ROUNDS_MAX {
         if prover.is_current(&inner.state()) {
             break;

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use index::{Finding, Foreign, ForeignMessage, Log};
+use index::{Finding, Foreign, ForeignMessage, Log, Transaction};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
@@ -50,6 +50,11 @@ pub(crate) enum Patience {
 pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
     /// Whether a mailbox of this name can have a file.
     fn check_name(&self, name: &MailboxName) -> Result<()>;
+
+    /// A client is deleting a mailbox, in this change: what is to be known of its files later, whatever happens, is said in the same change.
+    fn part_with(&self, _transaction: &mut Transaction, _mailbox: MailboxId) -> Result<()> {
+        Ok(())
+    }
 
     /// Makes mailboxes of what others have put beside the files that are known. What cannot be looked at is left for later.
     fn discover(&self);

@@ -7,7 +7,7 @@ use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result,
 
 use super::plan::{Leaf, Plan};
 use super::text::{self, TextNeedle};
-use super::{DateTest, HEADER_COST, Query};
+use super::{DateTest, Query};
 use crate::view::Entry;
 use crate::{Reader, View};
 
@@ -166,7 +166,6 @@ pub(super) struct Scope<'a> {
     pub(super) entry: Entry,
     plan: Option<&'a Plan>,
     now: i64,
-    cost: u64,
     /// By needle: whether the text has it.
     texts: HashMap<usize, Answer>,
     /// The first damage that was met.
@@ -175,12 +174,7 @@ pub(super) struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     pub(super) fn new(reader: &'a mut Reader, entry: Entry, now: i64, plan: Option<&'a Plan>) -> Self {
-        Scope { reader, entry, plan, now, cost: 0, texts: HashMap::new(), damage: None }
-    }
-
-    /// What has been spent, in octets scanned.
-    pub(super) fn cost(&self) -> u64 {
-        self.cost
+        Scope { reader, entry, plan, now, texts: HashMap::new(), damage: None }
     }
 
     /// What the index says of a key.
@@ -223,6 +217,37 @@ impl Node {
         }
     }
 
+    /// What this says of an entry by its columns and by the index; `None`: its message must be read.
+    pub(super) fn known(&self, entry: &Entry, now: i64, plan: Option<&Plan>) -> Option<Answer> {
+        let first_known = |nodes: &[Node], deciding: Answer| {
+            let mut answer = Some(deciding.negated());
+            for node in nodes {
+                match node.known(entry, now, plan) {
+                    decided if decided == Some(deciding) => return decided,
+                    None => answer = None,
+                    Some(_) => {}
+                }
+            }
+            answer
+        };
+        match self {
+            Node::Const(answer) => Some((*answer).into()),
+            Node::And(nodes) => first_known(nodes, Answer::No),
+            Node::Or(nodes) => first_known(nodes, Answer::Yes),
+            Node::Not(node) => node.known(entry, now, plan).map(Answer::negated),
+            Node::Column(Column::ThreadId(_)) => None,
+            Node::Column(column) => Some(column.matches(entry, now).into()),
+            Node::Sent { leaf, .. } | Node::Header { leaf, .. } | Node::Text(TextNeedle { leaf, .. }) => {
+                plan?.answer(*leaf, entry.email_id)
+            }
+        }
+    }
+
+    /// Whether some key needs the body of a message that the index says nothing of.
+    pub(super) fn reads_bodies(&self) -> bool {
+        self.cost_class() == 2
+    }
+
     /// What this says of the entry in `scope`: Kleene's logic of three values, in which a key that cannot be answered decides nothing.
     ///
     /// Errors are those of the machine; damage to the message is noted in the scope.
@@ -233,16 +258,14 @@ impl Node {
             Node::Or(nodes) => first_or_unknown(nodes, Answer::Yes, scope),
             Node::Not(node) => Ok(node.matches(scope)?.negated()),
             Node::Column(Column::ThreadId(thread)) => {
-                scope.cost += HEADER_COST;
                 let answer = scope.reader.thread_id(scope.entry.email_id);
                 scope.known(answer.map(|id| id == *thread))
             }
-            Node::Column(column) => Ok(column.matches(scope).into()),
+            Node::Column(column) => Ok(column.matches(&scope.entry, scope.now).into()),
             Node::Sent { test, leaf } => {
                 if let Some(answer) = scope.indexed(*leaf) {
                     return Ok(answer);
                 }
-                scope.cost += HEADER_COST;
                 // RFC 9051 §6.4.4: "disregarding time and timezone". Without a date that can be read, none of the keys matches.
                 let answer = scope.reader.sent_date(scope.entry.email_id);
                 scope.known(answer.map(|date| date.is_some_and(|date| test.passes(date))))
@@ -251,7 +274,6 @@ impl Node {
                 if let Some(answer) = scope.indexed(*leaf) {
                     return Ok(answer);
                 }
-                scope.cost += HEADER_COST;
                 let header = scope.reader.header(scope.entry.email_id);
                 let answer = header.map(|header| header_matches(header, name, needle.as_ref()));
                 scope.known(answer)
@@ -263,7 +285,6 @@ impl Node {
                 if let Some(known) = scope.texts.get(&needle.id) {
                     return Ok(*known);
                 }
-                scope.cost += HEADER_COST + u64::from(scope.entry.size);
                 let answer = text::message_has(scope.reader, scope.entry.email_id, needle);
                 let answer = scope.known(answer)?;
                 scope.texts.insert(needle.id, answer);
@@ -287,8 +308,7 @@ fn first_or_unknown(nodes: &[Node], deciding: Answer, scope: &mut Scope<'_>) -> 
 }
 
 impl Column {
-    fn matches(&self, scope: &Scope<'_>) -> bool {
-        let entry = &scope.entry;
+    fn matches(&self, entry: &Entry, now: i64) -> bool {
         match self {
             Column::HasFlag(flags) => entry.flags.intersects(*flags),
             Column::RecentFrom(uid) => entry.uid.get() >= *uid,
@@ -296,10 +316,8 @@ impl Column {
             Column::Internal(test) => test.passes(entry.internal_date.civil_date()),
             Column::Saved(test) => test.passes(CivilDate::from_days(entry.save_date.div_euclid(86_400))),
             // RFC 5032 §2: OLDER is less recent than or equal to the target time, YOUNGER more recent than or equal to it.
-            Column::Younger(seconds) => {
-                entry.internal_date.unix_seconds >= scope.now.saturating_sub(i64::from(*seconds))
-            }
-            Column::Older(seconds) => entry.internal_date.unix_seconds <= scope.now.saturating_sub(i64::from(*seconds)),
+            Column::Younger(seconds) => entry.internal_date.unix_seconds >= now.saturating_sub(i64::from(*seconds)),
+            Column::Older(seconds) => entry.internal_date.unix_seconds <= now.saturating_sub(i64::from(*seconds)),
             Column::Larger(octets) => u64::from(entry.size) > *octets,
             Column::Smaller(octets) => u64::from(entry.size) < *octets,
             Column::ModSeq(modseq) => entry.modseq >= *modseq,

@@ -38,8 +38,6 @@ fn cut_everywhere(change: impl Fn(&Account) -> model::Result<()>, expected: &[(&
         let world = world(cuts);
         let (store, account) = world.open();
         assert_eq!(observe(&account), before);
-        // In a later second than the last delivery: that tells that none came since.
-        world.env.clock.sleep(std::time::Duration::from_secs(2));
         world.sim.disk.crash_at(cuts + 1);
         let done = change(&account);
         let is_cut = world.sim.disk.is_off();
@@ -84,6 +82,13 @@ fn rename() {
         |account| account.rename_mailbox(&name("a"), &name("z/a")),
         &[INBOX_, C, ("z", &[]), ("z/a", A.1), ("z/a/b", B.1)],
     );
+}
+
+/// Whatever of it is interrupted: once it was answered the mailbox stays away.
+#[test]
+fn delete() {
+    cut_everywhere(|account| account.delete_mailbox(&name("a")), &[INBOX_, B, C]);
+    cut_everywhere(|account| account.delete_mailbox(&name("a/b")), &[INBOX_, A, C]);
 }
 
 /// In one change each takes the name that the other one had: no file may end up with the wrong one.

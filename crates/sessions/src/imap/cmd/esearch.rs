@@ -9,7 +9,7 @@ use store::{Account, MailboxInfo, View};
 
 use super::search::answer::{Answer, Form, Found};
 use super::search::question::{asks_for_modseq, fixed, known, question};
-use super::search::{self, Patience, no_charset_after_utf8, warning, write_warning};
+use super::search::{self, Patience, no_charset_after_utf8, updates_have_modseq, warning, write_warning};
 use crate::Output;
 use crate::imap::context::Context;
 use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
@@ -23,18 +23,18 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: MultiSearch, out: &
     no_charset_after_utf8(session, search.charset.as_deref())?;
     let returns = search.returns.unwrap_or(search::ALL);
     let only_selected = sources.iter().all(|source| *source == SearchSource::Selected);
-    if sources.is_empty() || sources.contains(&SearchSource::Selected) || returns.update {
+    if sources.is_empty() || sources.contains(&SearchSource::Selected) || returns.update.is_some() {
         // RFC 7377 §2.2: BAD when no mailbox is selected.
         session.selected()?;
     }
     if returns.save && !only_selected {
         return Err(Done::bad("SAVE is for the selected mailbox alone").into());
     }
-    if returns.update && session.selected()?.contexts.iter().any(|context| context.tag == tag) {
+    if returns.update.is_some() && session.selected()?.contexts.iter().any(|context| context.tag == tag) {
         // RFC 5267 §4.3
         return Err(Done::bad("That tag is in use for updates").into());
     }
-    if asks_for_modseq(&search.key) {
+    if asks_for_modseq(&search.key) || updates_have_modseq(&returns) {
         session.enable_condstore(out);
     }
     known(search.charset.as_deref())?;
@@ -48,9 +48,9 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: MultiSearch, out: &
         mailboxes,
         key: search.key,
         charset: search.charset,
+        update_refused: returns.update.is_some(),
         returns,
         current: None,
-        update_refused: returns.update,
         damage: None,
         patience: Patience::new(session.now.monotonic),
     })))
@@ -129,7 +129,8 @@ impl Running for MultiSearchRun {
                 }
                 let wants_modseq = asks_for_modseq(&self.key);
                 let found = Found { seqs, order: None, highest: highest.filter(|_| wants_modseq) };
-                current.state = State::Answering(begin_answer(current, session, &self.tag, self.returns, &found, out)?);
+                current.state =
+                    State::Answering(begin_answer(current, session, &self.tag, &self.returns, &found, out)?);
             }
             State::Answering(answer) => {
                 if answer.pull(out) {
@@ -151,7 +152,7 @@ fn begin_answer(
     current: &mut Current,
     session: &mut Session,
     tag: &str,
-    returns: SearchReturn,
+    returns: &SearchReturn,
     found: &Found,
     out: &mut Output,
 ) -> Result<Answer, Stop> {
@@ -162,7 +163,7 @@ fn begin_answer(
     if let Some(context) = &mut current.context {
         context.set_results(&current.view, found);
     }
-    if found.seqs.is_empty() || returns == (SearchReturn { save: true, ..SearchReturn::default() }) {
+    if found.seqs.is_empty() || *returns == (SearchReturn { save: true, ..SearchReturn::default() }) {
         return Ok(Answer::nothing());
     }
     let mut correlator = Vec::new();
@@ -193,8 +194,8 @@ impl MultiSearchRun {
         let nothing = UidSet::new();
         let saved = selected.map_or(&nothing, |selected| &selected.saved);
         let question = question(&self.key, self.charset.as_deref(), &view, saved)?;
-        let context = (is_selected && self.returns.update).then(|| {
-            Box::new(Context::new(&self.tag, true, fixed(&self.key, &view, saved), self.charset.clone(), &[]))
+        let context = self.returns.update.as_ref().filter(|_| is_selected).map(|items| {
+            Box::new(Context::new(&self.tag, true, fixed(&self.key, &view, saved), self.charset.clone(), &[], items))
         });
         let search = store::search::Search::new(view.clone(), self.account.reader(), question, now);
         Ok(Some(Current { state: State::Searching(Box::new(search)), view, name, is_selected, context }))

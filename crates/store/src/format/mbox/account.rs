@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-use index::{Finding, ForeignMessage, Log, State};
+use index::{Finding, ForeignMessage, Log, State, Transaction};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Env, WatchGuard};
 
@@ -123,6 +123,8 @@ pub(crate) struct MboxAccount {
     pub(super) listeners: Arc<Listeners>,
     /// Held by who makes the files follow the log's mailboxes.
     pub(super) reconciling: Mutex<()>,
+    /// Something failed when they were to follow: it is tried again by whoever looks next.
+    pub(super) is_behind: AtomicBool,
     pub(super) names: Mutex<Names>,
     pub(super) seen: Mutex<Seen>,
     boxes: Mutex<BTreeMap<MailboxId, Arc<FileBox>>>,
@@ -145,9 +147,7 @@ pub(crate) struct FileBox {
     pub(super) is_failed: AtomicBool,
     /// Something came into the mailbox that is not in the file.
     pub(super) wanted: AtomicBool,
-    /// The mailbox is gone; the file stays for messages that others have not got yet.
-    pub(super) is_kept: AtomicBool,
-    /// And somebody has changed it since: then it stays in any case.
+    /// The mailbox is gone, and somebody has changed the file since: then it stays in any case.
     pub(super) is_spared: AtomicBool,
     /// It was looked what was left to do from before.
     pub(super) is_audited: AtomicBool,
@@ -207,9 +207,22 @@ impl MboxAccount {
         let names = Names::load(&*env.disk, &dir.join(DIR), names::HEADER)?;
         let locker = Locker::new(env.clone(), options.locks.clone());
         let (options, names, seen, boxes) = (options.clone(), Mutex::new(names), Mutex::default(), Mutex::default());
-        let reconciling = Mutex::default();
-        let account =
-            MboxAccount { env, dir, inbox, root, options, locker, log, listeners, reconciling, names, seen, boxes };
+        let (reconciling, is_behind) = Default::default();
+        let account = MboxAccount {
+            env,
+            dir,
+            inbox,
+            root,
+            options,
+            locker,
+            log,
+            listeners,
+            reconciling,
+            is_behind,
+            names,
+            seen,
+            boxes,
+        };
         // A file that cannot be renamed or removed just now keeps nobody from the others; it is tried again.
         let _later = account.reconcile(Since::Opening);
         account.discover();
@@ -261,7 +274,6 @@ impl MboxAccount {
             is_doubted: AtomicBool::new(false),
             is_failed: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
-            is_kept: AtomicBool::new(false),
             is_spared: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
             watch: OnceLock::new(),
@@ -307,11 +319,17 @@ impl Files for MboxAccount {
         names::path_of(name).map(drop)
     }
 
+    fn part_with(&self, transaction: &mut Transaction, id: MailboxId) -> Result<()> {
+        self.doom(transaction, id)
+    }
+
     fn discover(&self) {
+        self.catch_up();
         MboxAccount::discover(self);
     }
 
     fn refresh(&self, id: MailboxId, patience: Patience) -> Result<()> {
+        self.catch_up();
         match self.file_box(id) {
             Ok(file_box) => MboxAccount::refresh(self, &file_box, patience),
             // Deleted meanwhile, or not known: others say so.

@@ -7,7 +7,8 @@
 //! Invariants:
 //! - Whether a file may go is decided by what is in it, as far as that is not known for certain by reading it; and by what every
 //!   other mailbox has, durably, in its own file.
-//! - A file that somebody else has changed since it was kept is not removed at all: whoever looks into the directory then finds a new mailbox.
+//! - A file that somebody else has changed since its mailbox was deleted ([`super::doomed`]) is not removed at all: whoever looks into the directory
+//!   then finds a new mailbox.
 //! - Whoever decides waits for nobody: what is locked, or in use, is decided another time.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -20,19 +21,24 @@ use model::{EmailId, Error, ErrorKind, MailboxId, ModSeq, Result};
 use platform::parent_of;
 
 use super::account::{FileBox, MboxAccount, Patience};
+use super::doomed::Doomed;
 use super::identity::{Identity, tail_digest};
 use super::intake::intake;
 use super::lock::Access;
 use super::map::{Facts, Map, MapBuilder};
-use super::names::Since;
 use super::scan::{Scanner, Step};
 use super::sync::place_of;
 
 impl MboxAccount {
     /// Whether the file of a mailbox that the log does not have any more is gone, or is nothing to us any more.
-    pub(super) fn remove_file(&self, state: &State, id: MailboxId, path: &Path, since: Since) -> Result<bool> {
+    pub(super) fn remove_file(&self, state: &State, id: MailboxId, path: &Path) -> Result<bool> {
         let disk = &*self.env.disk;
         let full = self.full_path(path);
+        let file_box = self.file_box(id)?;
+        if file_box.turn.try_lock().is_err() {
+            // Somebody who began when there was the mailbox may just be writing.
+            return Ok(false);
+        }
         let found = match disk.metadata(&full) {
             Ok(found) if found.is_file => found,
             // Somebody has put something else there.
@@ -40,18 +46,15 @@ impl MboxAccount {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
             Err(error) => return Err(Error::from(error).context(full.display())),
         };
-        let file_box = self.file_box(id)?;
         let known = file_box.map().or_else(|| Map::open(disk, &self.map_path(id)).map(Arc::new));
         let identity = Identity::of(&found);
         let known = known.filter(|map| map.facts().identity == identity && map.facts().is_sure());
-        if known.is_none() && file_box.is_kept.load(Ordering::Relaxed) {
-            file_box.is_spared.store(true, Ordering::Relaxed);
-        }
-        // It may have mail that came since the mailbox was deleted, unless nobody has changed it since then.
-        let mut deleted = state.deleted_mailboxes().filter(|one| one.mailbox.id() == id);
-        let is_old = deleted.any(|one| identity.changed.seconds < one.deleted_at);
-        let is_spared = file_box.is_spared.load(Ordering::Relaxed)
-            || (since == Since::Opening && known.is_none() && found.len > 0 && !is_old);
+        let is_touched = match Doomed::noted(state, id) {
+            Some(doomed) => !doomed.is_still(&identity),
+            None => found.len > 0,
+        };
+        // It may have mail that came since the mailbox was deleted.
+        let is_spared = file_box.is_spared.load(Ordering::Relaxed) || known.is_none() && is_touched;
         let result = match known {
             Some(map) => {
                 file_box.set_map(Some(map));
@@ -72,8 +75,11 @@ impl MboxAccount {
         let ids: HashSet<EmailId> = ids.into_iter().filter(|id| state.foreign(*id).is_some()).collect();
         self.see_to_others(state, id, &ids);
         if !self.needed_by_others(&self.state(), id, &ids).is_empty() {
-            file_box.is_kept.store(true, Ordering::Relaxed);
-            file_box.is_spared.fetch_or(is_spared, Ordering::Relaxed);
+            if is_spared {
+                file_box.is_spared.store(true, Ordering::Relaxed);
+            } else if let Some(map) = file_box.map() {
+                self.doom_again(state, id, &map.facts().identity)?;
+            }
             return Ok(false);
         }
         if is_spared {
@@ -122,7 +128,12 @@ impl MboxAccount {
         let in_use = || Error::new(ErrorKind::InUse, "the file of a deleted mailbox is in use");
         let _turn = file_box.turn.try_lock().map_err(|_| in_use())?;
         let path = self.path_of(file_box.id).ok_or_else(|| Error::new(ErrorKind::NotFound, "the file is gone"))?;
-        let _fields = self.recover(file_box, &path)?;
+        let state = self.state();
+        let is_doomed = match Doomed::noted(&state, file_box.id) {
+            Some(doomed) => doomed.is_still(&Identity::of(&self.env.disk.metadata(&path)?)),
+            None => false,
+        };
+        let recovered = self.recover(file_box, &path)?;
         let lock = match self.locker.try_lock(&path, Access::Read) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 file_box.set_map(None);
@@ -132,6 +143,9 @@ impl MboxAccount {
         };
         let file = &**lock.file();
         let identity = Identity::of_file(file)?;
+        if is_doomed && recovered.is_changed {
+            self.doom_again(&state, file_box.id, &identity)?;
+        }
         let mut wanted = self.foreign_digests();
         let map_path = self.map_path(file_box.id);
         let mut builder = MapBuilder::create(&self.env.disk, &map_path)?;

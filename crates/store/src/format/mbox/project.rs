@@ -130,10 +130,10 @@ impl MboxAccount {
         self.dir.join(DIR)
     }
 
-    /// Finishes or undoes what a power cut interrupted in the file of a mailbox; whether its fields can be held against its map.
-    pub(super) fn recover(&self, file_box: &FileBox, path: &Path) -> Result<bool> {
+    /// Finishes or undoes what a power cut interrupted in the file of a mailbox.
+    pub(super) fn recover(&self, file_box: &FileBox, path: &Path) -> Result<write::Recovered> {
         let (dir, settings) = (self.files_dir(), self.settings());
-        Ok(write::recover(&self.env, &self.locker, &settings, path, &dir, file_box.id)?.fields_count)
+        write::recover(&self.env, &self.locker, &settings, path, &dir, file_box.id)
     }
 
     /// Adds the messages that are in the mailbox and not in the file.

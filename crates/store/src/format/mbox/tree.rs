@@ -7,12 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
-use index::Mailbox;
+use index::{Mailbox, State};
 use model::{Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{OpenMode, Timestamp, parent_of};
 
 use super::account::{DIR, MboxAccount, lock};
+use super::doomed::Doomed;
 use super::identity::Identity;
 use super::lock::Access;
 use super::meta::meta_fields;
@@ -36,11 +38,32 @@ impl MboxAccount {
     /// done just now keeps nothing else from being done; the first error is told.
     pub(crate) fn reconcile(&self, since: Since) -> Result<()> {
         let _only = lock(&self.reconciling);
+        let result = self.follow_log(since);
+        self.is_behind.store(result.is_err(), Ordering::Release);
+        result
+    }
+
+    /// Tries again what failed when the files were to follow: until then a mailbox and its file have different names.
+    pub(super) fn catch_up(&self) {
+        if self.is_behind.load(Ordering::Acquire) {
+            let _later = self.reconcile(Since::Change);
+        }
+    }
+
+    fn follow_log(&self, since: Since) -> Result<()> {
         let state = self.state();
         let all: Vec<(MailboxId, PathBuf)> = lock(&self.names).iter().map(|(id, path)| (id, path.to_owned())).collect();
         let mut result = Ok(());
         for (id, path) in all.iter().filter(|(id, _)| state.mailbox(*id).is_none()) {
-            match self.remove_file(&state, *id, path, since) {
+            if let Some(heir) = self.heir(&state, *id, path) {
+                let mut names = lock(&self.names);
+                names.remove(*id);
+                names.set(heir, path.clone());
+                drop(names);
+                self.forget_box(*id);
+                continue;
+            }
+            match self.remove_file(&state, *id, path) {
                 Ok(true) => {
                     lock(&self.names).remove(*id);
                     self.forget_box(*id);
@@ -57,7 +80,17 @@ impl MboxAccount {
         for mailbox in state.mailboxes() {
             result = result.and(self.follow_name(mailbox));
         }
-        result.and(self.save_names())
+        result.and(self.save_names()).and_then(|()| self.forget_doomed(&state))
+    }
+
+    /// The mailbox that has taken the place of one which was not deleted by a client: it gets the file.
+    fn heir(&self, state: &State, id: MailboxId, path: &Path) -> Option<MailboxId> {
+        if Doomed::noted(state, id).is_some() {
+            return None;
+        }
+        let name = if path.as_os_str().is_empty() { MailboxName::inbox() } else { names::name_of(path)? };
+        let heir = state.mailbox_named(&name)?.id();
+        lock(&self.names).path(heir).is_none().then_some(heir)
     }
 
     fn save_names(&self) -> Result<()> {

@@ -116,7 +116,7 @@ impl MboxAccount {
 
     fn open_box_anew(&self, file_box: &FileBox, turn: &mut Turn) -> Result<()> {
         let Some(path) = self.path_of(file_box.id) else { return Ok(()) };
-        let is_trusted = self.recover(file_box, &path)?;
+        let is_trusted = self.recover(file_box, &path)?.fields_count;
         let mut map = Map::open(&*self.env.disk, &self.map_path(file_box.id)).filter(|_| is_trusted);
         let state = self.state();
         if let (Some(map), Some(mailbox)) = (&mut map, state.mailbox(file_box.id)) {
