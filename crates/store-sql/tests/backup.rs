@@ -29,7 +29,7 @@ fn saved_again_and_brought_back_anywhere() {
         append(&account, place, &format!("Subject: {n}\r\n\r\n{}\r\n", "word ".repeat(n * 50))).unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
-    let repository = Repository::create(Env::real(), &folder.path().join("backup")).unwrap();
+    let repository = Repository::create(Env::real(), &folder.path().join("backup"), None).unwrap();
     let first = repository.save(&account, &mut on).unwrap().unwrap();
     let at_first = contents(&account, place);
     add_flag(&account, place, 3, SystemFlag::Deleted).unwrap();
