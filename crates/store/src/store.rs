@@ -333,7 +333,7 @@ impl Store {
             let bytes = self.options.maintain_step_bytes;
             account.inner.search().open();
             let work = if is_all { Log::maintain } else { Log::seal };
-            let result = log.flush().and_then(|()| work(log, Budget { bytes }));
+            let result = log.flush().and_then(|()| work(&log, Budget { bytes }));
             let result = result.and_then(|report| {
                 let inner = &account.inner;
                 // The log first: it holds up those who write, the search index nobody.

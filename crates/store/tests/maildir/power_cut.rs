@@ -161,11 +161,11 @@ fn uids_in_list(world: &World, maildir: &str) -> BTreeSet<u32> {
 fn history(seed: u64) {
     let world = World::new(seed);
     world.make(".other");
-    let has_lists = seed % 2 == 0;
+    let has_lists = seed.is_multiple_of(2);
     if has_lists {
         world.put("dovecot-uidlist", "3 V77 N1 Gabc\n");
     }
-    let has_sizes = seed % 3 == 0;
+    let has_sizes = seed.is_multiple_of(3);
     if has_sizes {
         world.put("maildirsize", "1000000S\n0 0\n");
     }

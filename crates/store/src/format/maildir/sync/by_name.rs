@@ -23,12 +23,15 @@ struct OfBase {
     is_removed: bool,
 }
 
+/// Gives the file of a base, and where it is.
+type FileOf<'a> = dyn FnMut(&[u8]) -> Option<(Position, Listed)> + 'a;
+
 /// What is different, as far as was told; `None`: the directories have to be listed. `stamp` was taken after the news; `known` gives the file of
 /// a base.
 pub(super) fn look(
     told: &Told,
     stamp: Stamp,
-    known: &mut dyn FnMut(&[u8]) -> Option<(Position, Listed)>,
+    known: &mut FileOf<'_>,
     is_there: &mut dyn FnMut(Subdir, &[u8]) -> io::Result<bool>,
 ) -> io::Result<Option<Diff>> {
     let mut bases: BTreeMap<&[u8], OfBase> = BTreeMap::new();

@@ -103,7 +103,7 @@ impl MaildirAccount {
                 turn.is_settled = true;
                 return Ok(());
             }
-            Ok(Looked::Changed(diff)) => Some(diff),
+            Ok(Looked::Changed(diff)) => Some(*diff),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 self.unwatch(dir_box);
                 self.absent(dir_box, maildir, error)?
@@ -134,10 +134,10 @@ impl MaildirAccount {
             let mut is_there = |subdir: Subdir, name: &[u8]| disk.exists(&listing::path(maildir, subdir, name));
             let mut file_of = |base: &[u8]| dir_box.with_map(|map| map.file_of_base(base)).flatten();
             if let Some(diff) = by_name::look(told, now, &mut file_of, &mut is_there)? {
-                return Ok(Looked::Changed(diff));
+                return Ok(Looked::Changed(Box::new(diff)));
             }
         }
-        self.look(dir_box, maildir, known.as_ref(), now).map(Looked::Changed)
+        self.look(dir_box, maildir, known.as_ref(), now).map(|diff| Looked::Changed(Box::new(diff)))
     }
 
     /// Takes up the map of a mailbox.
@@ -394,7 +394,7 @@ impl MaildirAccount {
 enum Looked {
     /// Nothing that is not known.
     Unchanged,
-    Changed(Diff),
+    Changed(Box<Diff>),
 }
 
 /// The stamp of the directory that was not read.
