@@ -192,7 +192,8 @@ impl Index {
             let (list, form) = lists.next().ok_or_else(malformed)?;
             let rest = tokens.get(inside..).unwrap_or_default();
             let end = inside + memchr::memchr(DELIMITER, rest).ok_or_else(malformed)?;
-            let start = tokens.get(..inside).and_then(|before| memchr::memrchr(DELIMITER, before)).map_or(0, |at| at + 1);
+            let start =
+                tokens.get(..inside).and_then(|before| memchr::memrchr(DELIMITER, before)).map_or(0, |at| at + 1);
             let token = tokens.get(start..end).unwrap_or_default();
             visit(token, inside - start, list, form).ok_or_else(malformed)?;
             // Behind the delimiter that ends the token; a pattern may begin with that very delimiter.

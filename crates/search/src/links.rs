@@ -276,7 +276,10 @@ mod tests {
         assert_eq!(links("the quick-brown, fox", &[]), ["he qu", "ck-br", "wn, ", ", fo"]);
         assert_eq!(links(" a\r\n\r\nb.", &[]), [" a", "a\r\n", "\r\nb", "b."]);
         assert_eq!(links("...", &[]), [""; 0]);
-        assert_eq!(links("so the end, of the day", &["the", "of"]), ["so th", " the ", "he en", "nd, ", ", of ", "of the", " the ", "he da"]);
+        assert_eq!(
+            links("so the end, of the day", &["the", "of"]),
+            ["so th", " the ", "he en", "nd, ", ", of ", "of the", " the ", "he da"]
+        );
         assert_eq!(links("the, of", &["the", "of"]), ["the, ", "the, of", ", of"]);
     }
 
@@ -298,7 +301,9 @@ mod tests {
             let text = "it's of, the (end) of - the day; it isn't \u{201c}so\u{201d}.\r\n\r\n> the it of\r\n";
             let links = links(text, frequent);
             for (start, _) in text.char_indices() {
-                for needle in (start + 1..=text.len()).filter_map(|end| text.get(start..end)).filter(|needle| fits(needle)) {
+                for needle in
+                    (start + 1..=text.len()).filter_map(|end| text.get(start..end)).filter(|needle| fits(needle))
+                {
                     assert!(links.iter().any(|link| link.contains(needle)), "{needle:?}");
                 }
             }

@@ -193,7 +193,10 @@ fn compare(random: &mut Prng, indexes: &[&Index], documents: &BTreeMap<u64, Docu
         let found = ask(indexes, &fields, &text);
         assert!(found.1.iter().all(|id| documents.contains_key(&id)), "{text:?}");
         let is_exact = is_right(&found, &scan(documents, &fields, &text), &text);
-        assert!(is_exact || text.len() != 2 || fields != [2], "{text:?}: what is short is known where joints are noted");
+        assert!(
+            is_exact || text.len() != 2 || fields != [2],
+            "{text:?}: what is short is known where joints are noted"
+        );
         exact += usize::from(is_exact);
     }
     exact

@@ -324,9 +324,7 @@ impl Column {
             Column::Internal(test) => test.passes(entry.internal_date.civil_date()),
             Column::Saved(test) => test.passes(CivilDate::from_days(entry.save_date.div_euclid(86_400))),
             // RFC 5032 §2: OLDER is less recent than or equal to the target time, YOUNGER more recent than or equal to it.
-            Column::Younger(seconds) => {
-                entry.internal_date.unix_seconds >= now.saturating_sub(i64::from(*seconds))
-            }
+            Column::Younger(seconds) => entry.internal_date.unix_seconds >= now.saturating_sub(i64::from(*seconds)),
             Column::Older(seconds) => entry.internal_date.unix_seconds <= now.saturating_sub(i64::from(*seconds)),
             Column::Larger(octets) => u64::from(entry.size) > *octets,
             Column::Smaller(octets) => u64::from(entry.size) < *octets,

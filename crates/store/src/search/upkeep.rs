@@ -402,6 +402,7 @@ fn scattered(parts: &Parts) -> Option<Vec<Arc<Part>>> {
         run.len() > 1 && sum <= PART_BYTES_MAX && (sum - largest).saturating_mul(SETTLED_SHARE) >= largest
     };
     // As many as there can be.
-    let mut runs = parts.list.chunk_by(is_together).flat_map(|run| (0..run.len()).filter_map(move |from| run.get(from..)));
+    let mut runs =
+        parts.list.chunk_by(is_together).flat_map(|run| (0..run.len()).filter_map(move |from| run.get(from..)));
     runs.find(|run| is_worth(run)).map(<[Arc<Part>]>::to_vec)
 }

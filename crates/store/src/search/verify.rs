@@ -88,7 +88,8 @@ impl Verifier {
             let others: Vec<_> =
                 runs.into_iter().map(|(reader, run)| scope.spawn(move || look(reader, run, root, plan, now))).collect();
             let own = look(&mut self.reader, own, root, plan, now);
-            let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let joined =
+                others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             joined.chain([own]).collect::<Result<Vec<Verified>>>()
         })?;
         let mut verified = Verified::default();
