@@ -1,6 +1,9 @@
-//! The search's figures on this machine. `search fill DIRECTORY FILE.mbox` imports into a store in DIRECTORY, indexes it, and shows how
-//! fast and in how much memory; `search index DIRECTORY` removes the index and has it made again; `search ask DIRECTORY [WORD]` times needles of every kind, taken from the mail that is there, and shows each
-//! kind as a distribution with what was slowest (only kinds whose name has WORD).
+//! The search's figures on this machine.
+//!
+//! * `search fill DIRECTORY FILE.mbox` imports into a store in DIRECTORY, indexes it, and shows how fast, in how much memory, and how large;
+//! * `search index DIRECTORY` removes the index and has it made again;
+//! * `search ask DIRECTORY [WORD]` times needles of every kind, taken from the mail that is there, and shows each kind as a distribution
+//!   with what was slowest; with a WORD, only kinds whose name has it.
 #![allow(clippy::unwrap_used, reason = "a tool for developers")]
 
 extern crate mailyard_store as store;
