@@ -281,7 +281,8 @@ impl MaildirAccount {
         let names = used.keyword_indexes().filter_map(|index| table.name(index));
         let names: Vec<&Keyword> = names.filter(|name| Some(*name) != forwarded.as_ref()).collect();
         let mut is_complete = true;
-        if !names.is_empty() {
+        if table.iter().next().is_some() {
+            // Also for those that have none any more: their names may have letters that are to go.
             turn.keywords = self.read_keywords(maildir)?;
             if names.iter().any(|name| turn.keywords.letter(name).is_none()) {
                 match keyword_file::assign(&self.env, maildir, &names)? {
