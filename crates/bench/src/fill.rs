@@ -109,17 +109,19 @@ fn place(local: &mut dyn Local, address: &Address, mailbox: &str, corpus: &Corpu
     how.map(Some)
 }
 
-/// Nothing written for so long: a server is done with what it does in the background after it was filled.
-const STILL: Duration = Duration::from_secs(3);
+/// Nothing written for so long: a server is done with what it does in the background after it was filled. Between two pieces of an index
+/// nothing is written while the next one is made.
+pub const STILL: Duration = Duration::from_secs(10);
 /// It is not waited for longer.
 const SETTLE_MAX: Duration = Duration::from_secs(300);
 const SETTLE_POLL: Duration = Duration::from_millis(200);
 
-/// Waits until a server writes nothing any more: indexes that are made in the background are part of filling. Says how long that took.
-pub fn settle(local: &dyn Local) -> Result<Duration> {
+/// Waits until a server has written nothing for `still`: indexes that are made in the background are part of filling. Says after how long it
+/// wrote for the last time.
+pub fn settle(local: &dyn Local, still: Duration) -> Result<Duration> {
     let began = Instant::now();
     let mut last = (newest(&local.files()), began);
-    while last.1.elapsed() < STILL && began.elapsed() < SETTLE_MAX {
+    while last.1.elapsed() < still && began.elapsed() < SETTLE_MAX {
         interrupt::check()?;
         std::thread::sleep(SETTLE_POLL);
         let now = newest(&local.files());
