@@ -79,6 +79,7 @@ impl Edit<'_> {
     /// Adds messages to a mailbox (RFC 3502).
     pub fn append(&mut self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
         let uid_validity = self.transaction.mailbox(mailbox)?.uidvalidity();
+        self.check_contents(mailbox)?;
         self.effects.filled.push(mailbox);
         let mut entries = Vec::with_capacity(messages.len());
         for new in messages {
@@ -93,6 +94,7 @@ impl Edit<'_> {
 
     /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.
     pub fn copy(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.check_contents(to)?;
         let copied = self.transaction.copy(from, uids, to)?;
         self.effects.filled.push(to);
         pairs(self.transaction, to, &copied, None)
@@ -100,6 +102,7 @@ impl Edit<'_> {
 
     /// Copies, and expunges what was copied (RFC 6851).
     pub fn move_entries(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.check_contents(to)?;
         let copied = self.transaction.copy(from, uids, to)?;
         self.effects.filled.push(to);
         self.take_out(from, &copied.source)?;
@@ -143,6 +146,11 @@ impl Edit<'_> {
 }
 
 impl Edit<'_> {
+    /// What cannot come into the file of a mailbox, or leave it, is not done in the log either.
+    fn check_contents(&self, mailbox: MailboxId) -> Result<()> {
+        self.files.map_or(Ok(()), |files| files.check_contents(mailbox))
+    }
+
     /// Expunges entries that exist, and says which those were. What is in a file stays known, in a mailbox that nobody sees, until
     /// its octets have left the file.
     pub(crate) fn take_out(&mut self, from: MailboxId, uids: &UidSet) -> Result<UidSet> {
@@ -152,6 +160,7 @@ impl Edit<'_> {
         if self.transaction.mailbox(from)?.existing(uids).is_empty() {
             return Ok(UidSet::new());
         }
+        self.check_contents(from)?;
         self.effects.changed.push(from);
         let name = MailboxName::hidden(from);
         let hidden = self.transaction.state().mailbox_named(&name).map(|mailbox| mailbox.id());

@@ -160,8 +160,7 @@ impl MaildirAccount {
         if let Some(message) = state.foreign(id) {
             return Ok(Some((message.octets, message.digest)));
         }
-        let mut reader = self.log.reader();
-        let octets = match reader.info(id) {
+        let octets = match self.log.reader().info(id) {
             Ok(info) => info.len,
             // Damaged, or expunged meanwhile: whatever the file has is another message then.
             Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => return Ok(None),
@@ -173,19 +172,9 @@ impl MaildirAccount {
         if let Some(digest) = turn.digests.get(&id) {
             return Ok(Some((octets, *digest)));
         }
-        let mut digest = DigestOfServed::new();
-        let read = reader.range(id, 0..u64::MAX, &mut |piece| {
-            digest.push(piece);
-            Ok(())
-        });
-        match read {
-            Ok(()) => {}
-            Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        let digest = digest.finish();
-        turn.digests.insert(id, digest);
-        Ok(Some((octets, digest)))
+        let digest = DigestOfServed::in_log(&self.log, id)?;
+        turn.digests.extend(digest.map(|digest| (id, digest)));
+        Ok(digest.map(|digest| (octets, digest)))
     }
 
     /// Gives entries to new messages; UID and message of each.

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use index::State;
-use model::{Error, Keyword, MailboxName, Result};
+use model::{Keyword, MailboxName, Result};
 use platform::Disk;
 
 use crate::format::MaildirLayout;
+use crate::format::adoption::{mailbox_names, read_if_there};
 use crate::format::maildir::account::{DirBox, MaildirAccount};
 use crate::format::maildir::courier;
 use crate::format::maildir::uidlist::UidList;
@@ -35,14 +36,6 @@ impl Lists {
 
     pub(super) fn keywords(&self, base: &[u8]) -> &[Keyword] {
         self.keywords.of(base)
-    }
-}
-
-fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
-    match disk.read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::from(error).context(path.display())),
     }
 }
 
@@ -76,7 +69,7 @@ pub(in crate::format::maildir) fn subscribed(
     if let Some(bytes) = read_if_there(disk, &root.join("courierimapsubscribed"))? {
         levels.extend(subscriptions::courier(&bytes).0);
     }
-    Ok(levels.iter().filter_map(|levels| MailboxName::new(&levels.join("/")).ok()).collect())
+    Ok(mailbox_names(&levels))
 }
 
 impl MaildirAccount {
