@@ -45,19 +45,41 @@ class Unsure(Exception):
     """The octets are not of the character set that they claim."""
 
 
+# By what mail says, in lower case with hyphens: labels of the WHATWG Encoding Standard and names that are none. Python's codec.
 CODECS = {
-    "iso-8859-1": "cp1252", "latin1": "cp1252", "l1": "cp1252", "windows-1252": "cp1252", "iso8859-1": "cp1252", "ansi_x3.4-1968": None,
-    "iso_8859-1": "cp1252", "iso-88591": "cp1252", "8859-1": "cp1252", "x-cp1252": "cp1252", "cp1252": "cp1252",
-    "iso-8859-9": "cp1254", "latin5": "cp1254", "iso-8859-11": "cp874", "tis-620": "cp874", "windows-874": "cp874",
-    "gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "gb_2312-80": "gb18030", "gb18030": "gb18030", "cp936": "gb18030",
-    "ks_c_5601-1987": "cp949", "ks_c_5601": "cp949", "euc-kr": "cp949", "ksc5601": "cp949", "korean": "cp949",
-    "shift_jis": "cp932", "shift-jis": "cp932", "x-sjis": "cp932", "sjis": "cp932",
-    "big5": "big5", "unicode-1-1-utf-7": "utf-7", "utf-7": "utf-7", "utf-8": "utf-8", "utf8": "utf-8", "koi8-r": "koi8-r",
-    "koi8-u": "koi8-u", "iso-2022-jp": "iso2022_jp", "euc-jp": "euc_jp", "hz-gb-2312": "hz", "iso-2022-kr": "iso2022_kr", "ibm437": "cp437", "cp850": "cp850",
+    label: codec
+    for codec, labels in {
+        "cp1252": "iso-8859-1 latin1 l1 windows-1252 iso8859-1 iso-88591 8859-1 x-cp1252 cp1252 windows1252 win-1252 cp819 iso-8859-1:1987",
+        "cp1254": "iso-8859-9 latin5 l5 iso8859-9", "cp874": "iso-8859-11 tis-620 windows-874 dos-874 cp874",
+        "iso8859-2": "iso-8859-2 latin2 l2 iso8859-2", "iso8859-15": "iso-8859-15 iso8859-15 l9", "iso8859-8": "iso-8859-8-i logical",
+        "koi8-r": "koi8-r koi8 koi cskoi8r cp20866", "koi8-u": "koi8-u koi8-ru",
+        "gb18030": "gb2312 gbk x-gbk gb-2312-80 gb18030 cp936 chinese csgb2312 iso-ir-58",
+        "cp949": "ks-c-5601-1987 ks-c-5601 euc-kr ksc5601 korean windows-949 ms949 cp949 cseuckr",
+        "cp932": "shift-jis x-sjis sjis ms-kanji windows-31j cp932 ms932", "euc_jp": "euc-jp x-euc-jp",
+        # What the WHATWG calls Big5 has the characters of Hong Kong, and the kana where ETen put them, at C6E7. Python's big5 and cp950
+        # have the kana of another vendor at C6A5.
+        "big5hkscs": "big5 big5-hkscs cn-big5 x-x-big5 csbig5 cp950",
+        "utf-7": "utf-7 unicode-1-1-utf-7 x-unicode-1-1-utf-7", "utf-8": "utf-8 utf8 unicode-1-1-utf-8",
+        "iso2022_jp": "iso-2022-jp csiso2022jp", "hz": "hz-gb-2312 hz", "iso2022_kr": "iso-2022-kr csiso2022kr",
+        "utf-16-le": "utf-16 utf-16le", "utf-16-be": "utf-16be", "mac_roman": "macintosh", "mac_cyrillic": "x-mac-cyrillic",
+        "cp866": "ibm866 cp866 866", "cp437": "ibm437 cp437 cspc8codepage437", "cp850": "ibm850 cp850 850", "cp852": "ibm852 cp852",
+        "cp857": "ibm857 cp857", "cp858": "ibm858 cp858",
+    }.items()
+    for label in labels.split()
 }
-GUESSED = {"", "us-ascii", "ascii", "ansi_x3.4-1968", "us", "646"}
-# Where Python's tables of JIS X 0208 follow another mapping than the WHATWG Encoding Standard.
-JIS = str.maketrans({0x301c: 0xff5e, 0x2212: 0xff0d, 0x2016: 0x2225, 0xa2: 0xffe0, 0xa3: 0xffe1, 0xac: 0xffe2, 0x2014: 0x2015})
+GUESSED = {"", "us-ascii", "ascii", "ansi-x3.4-1968", "us", "646", "iso646-us"}
+# Known to Python, not to us, and of no use to mail: what they label is guessed.
+UNKNOWN = {"iso-2022-cn", "iso-2022-cn-ext"}
+
+# Where Python's tables have another character than the WHATWG Encoding Standard.
+JIS = str.maketrans({0x301c: 0xff5e, 0x2212: 0xff0d, 0x2016: 0x2225, 0xa2: 0xffe0, 0xa3: 0xffe1, 0xac: 0xffe2})
+DIFFERENT = {
+    "iso2022_jp": JIS, "euc_jp": JIS, "koi8-u": str.maketrans({0x255d: 0x45e, 0x256c: 0x40e}),
+    "big5hkscs": str.maketrans({0x2022: 0x2027, 0xff64: 0xfe51, 0x203e: 0xaf, 0x223c: 0xff5e, 0x2641: 0x2295, 0x2609: 0x2299, 0xa5: 0xffe5,
+                                0xa2: 0xffe0, 0xa3: 0xffe1}),
+}
+# Characters that stand for several in Python's tables, or are private to them.
+UNCLEAR = {"big5hkscs": re.compile("[\uff0f\uff3c]"), "gb18030": re.compile("[\ue000-\uf8ff]"), "euc_jp": re.compile("~")}
 
 
 def windows_1252(octets):
@@ -67,15 +89,15 @@ def windows_1252(octets):
 
 def codec_of(label):
     """A codec's name; None: to be guessed."""
-    name = re.split(r"[;\" \t(',*]", label.strip(" \t\r\n\"").lower())[0]
-    if name in GUESSED:
+    name = re.split(r"[;\" \t(',*]", label.strip(" \t\r\n\"").lower())[0].replace("_", "-")
+    if name in GUESSED or name in UNKNOWN:
         return None
     if name in CODECS:
         return CODECS[name]
     windows = re.fullmatch(r"(?:x-)?(?:cp|windows-?|win-?|ms)(125\d)", name)
     if windows:
         return "cp" + windows[1]
-    part = re.fullmatch(r"iso[-_]?8859[-_]?(\d+)(?:-[ie])?", name)
+    part = re.fullmatch(r"iso-?8859-?(\d+)(?:-[ie])?", name)
     if part:
         return "iso8859-" + part[1]
     try:
@@ -86,9 +108,12 @@ def codec_of(label):
     raise Unsure(name)
 
 
+MARKS = {b"\xfe\xff": "utf-16-be", b"\xff\xfe": "utf-16-le", b"\xef\xbb\xbf": "utf-8"}
+
+
 def decode(label, octets, by_prefix=False):
     """Octets of a character set as text. A guess is UTF-8 when all of it is valid, else windows-1252; with `by_prefix` UTF-8 as far as
-    it is valid."""
+    it is valid, and a byte order mark goes before what a label says."""
     codec = codec_of(label)
     if codec is None:
         try:
@@ -96,23 +121,30 @@ def decode(label, octets, by_prefix=False):
         except UnicodeDecodeError as error:
             valid = error.start if by_prefix else 0
             return octets[:valid].decode("utf-8") + windows_1252(octets[valid:])
+    mark = next((mark for mark in MARKS if octets.startswith(mark)), None)
+    if mark and codec not in ("utf-7", "hz", "iso2022_kr", "cp437", "cp850", "cp852", "cp857", "cp858"):
+        if not by_prefix:
+            raise Unsure("a byte order mark in a header")
+        codec, octets = MARKS[mark], octets[len(mark):]
     if codec == "cp1252":
         return windows_1252(octets)
-    if by_prefix and octets[:2] in (b"\xfe\xff", b"\xff\xfe"):
-        raise Unsure("a byte order mark")
-    if by_prefix and octets.startswith(b"\xef\xbb\xbf"):
-        codec, octets = "utf-8", octets[3:]
+    if codec == "utf-8":
+        # What is valid does not depend on what is not; how many U+FFFD that becomes nobody promises, and no needle has one.
+        return octets.decode(codec, "replace")
     try:
         text = octets.decode(codec)
     except UnicodeError as error:
         raise Unsure(codec) from error
-    return text.translate(JIS) if codec in ("iso2022_jp", "euc_jp") else text
+    if codec in UNCLEAR and UNCLEAR[codec].search(text):
+        raise Unsure(codec)
+    return text.translate(DIFFERENT.get(codec, {}))
 
 
 # ---- header -------------------------------------------------------------------------------------------------
 
 WORD = re.compile(rb"=\?([!->@-~]{1,64})\?([bBqQ])\?")
-SHIFTED = ("iso-2022", "utf-7", "hz-", "unicode-1-1")
+# Character sets with shifts: each word begins in the initial state (RFC 2047 §3).
+SHIFTED = ("iso2022_jp", "iso2022_kr", "utf-7", "hz")
 
 
 def base64_octets(text):
@@ -163,7 +195,7 @@ def header_value(value):
         charset = found[1].decode().split("*")[0].lower()
         between = value[done:found.start()]
         adjacent = waiting is not None and not between.strip(b" \t\r\n\x0c")
-        if adjacent and waiting[0] == charset and not charset.startswith(SHIFTED):
+        if adjacent and waiting[0] == charset and codec_of(charset) not in SHIFTED:
             waiting = (charset, waiting[1] + octets)
         else:
             flush()
@@ -434,7 +466,9 @@ def after_tag(source, at):
 
 # ---- a message ----------------------------------------------------------------------------------------------
 
-DATE = re.compile(r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), +)?(\d{1,2}) ([A-Z][a-z]{2}) ((?:19|20)\d\d) \d\d:\d\d:\d\d [-+]\d{4}(?: \([\w ]+\))?")
+# RFC 5322 §3.3 and §4.3: what is behind the year does not count for SENT keys, but must be a time.
+DATE = re.compile(r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\s*,\s*)?(\d{1,2})\s+([A-Za-z]{3})\s+(\d{2,4})\s+\d\d:\d\d(?::\d\d)?\s+(?:[-+]\d{4}|[A-Z]{1,3})"
+                  r"(?:\s+\((?:[\w ]|\([\w ]*\))*\))?")
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 
 
@@ -495,11 +529,15 @@ class Message:
         value = first(fields, b"date")
         if value is None:
             return None
-        found = DATE.fullmatch(value.decode("latin-1").strip())
-        if not found or found[2] not in MONTHS:
+        found = DATE.fullmatch(unfold(value).decode("latin-1").strip())
+        month = found and found[2].title()
+        if not found or month not in MONTHS:
             return ...
+        # RFC 5322 §4.3: two digits are of 1950 to 2049, three are years after 1900.
+        year = int(found[3])
+        year += {2: 2000 if year < 50 else 1900, 3: 1900, 4: 0}[len(found[3])]
         try:
-            return datetime.date(int(found[3]), MONTHS.index(found[2]) + 1, int(found[1]))
+            return datetime.date(year, MONTHS.index(month) + 1, int(found[1]))
         except ValueError:
             return ...
 

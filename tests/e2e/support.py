@@ -85,8 +85,11 @@ def add_maildir_user(data, folder, user=USER, password=PASSWORD, layout="maildir
 class Server:
     """A `mailyard serve` process."""
 
-    def __init__(self, data, *extra, port=None):
+    def __init__(self, data, *extra, port=None, owner=None):
+        """`owner`: the numbers of the user and group that it runs as; it has to be able to run `program`."""
         self.data = pathlib.Path(data)
+        self.program = PROGRAM
+        self.owner = {} if owner is None else {"user": owner[0], "group": owner[1], "extra_groups": []}
         self.port = port or free_port()
         self.extra = [os.fspath(argument) for argument in extra]
         self.log = self.data.parent / f"{self.data.name}.log"
@@ -95,8 +98,8 @@ class Server:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, "serve", "--data", self.data, "--listen", f"imap=127.0.0.1:{self.port}", *self.extra],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                [self.program, "serve", "--data", self.data, "--listen", f"imap=127.0.0.1:{self.port}", *self.extra],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.owner)
         limit = time.monotonic() + START_SECONDS
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as probe:

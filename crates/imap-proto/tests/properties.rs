@@ -213,9 +213,10 @@ fn search_key() -> impl Strategy<Value = SearchKey> {
 }
 
 fn search_return() -> impl Strategy<Value = SearchReturn> {
-    (any::<[bool; 7]>(), option::of(partial_range())).prop_map(
-        |([min, max, all, count, save, context, update], partial)| {
-            let some = min || max || count || save || context || update || partial.is_some();
+    let update = option::of(vec(fetch_att(), 0..4).prop_map(without_duplicates));
+    (any::<[bool; 6]>(), option::of(partial_range()), update).prop_map(
+        |([min, max, all, count, save, context], partial, update)| {
+            let some = min || max || count || save || context || update.is_some() || partial.is_some();
             let all = (all && partial.is_none()) || !some;
             SearchReturn { min, max, all, count, save, partial, context, update }
         },

@@ -112,7 +112,8 @@ pub struct Ticket {
 
 impl Ticket {
     /// Waits until the transaction is durable and published. An error means that nothing of it was done: `DiskFull` when
-    /// there was no space (the log goes on), anything else when writing failed (the log is closed).
+    /// there was no space (the log goes on), `TakenOver` when another node writes to a journal's account (the same may be done anew),
+    /// anything else when writing failed (the log is closed).
     pub fn wait(self) -> Result<()> {
         self.log.settle(self.serial)
     }
@@ -263,7 +264,8 @@ impl Log {
     /// Runs `change` on the newest state, durable or not, and queues what it did as one frame. When `change` fails, nothing
     /// was done. The ticket waits for the sync; a transaction that changed nothing needs none.
     ///
-    /// `ReadOnlyAfterFailure` after a failed write or sync. With a journal this waits until this node is the writer.
+    /// `ReadOnlyAfterFailure` after a failed write or sync. With a journal this waits until this node is the writer; `TakenOver` when it
+    /// never stays so long enough.
     pub fn transact<T>(self: &Arc<Self>, change: impl FnOnce(&mut Transaction) -> Result<T>) -> Result<(T, Ticket)> {
         let now = self.env.clock.now().seconds;
         let mut head = self.head();
@@ -276,7 +278,7 @@ impl Log {
             head = self.head();
         }
         if !self.may_write() {
-            return Err(Error::new(ErrorKind::Io, "the right to write is lost as soon as it is won"));
+            return Err(Error::new(ErrorKind::TakenOver, "the right to write is lost as soon as it is won"));
         }
         if let Some(why) = &head.closed {
             return Err(Error::new(ErrorKind::ReadOnlyAfterFailure, why.clone()));
@@ -284,8 +286,10 @@ impl Log {
         let mut transaction = Transaction::new(head.state.clone(), now, self.options.tombstone_ranges_max);
         let value = change(&mut transaction)?;
         let Some((state, finished)) = transaction.finish()? else {
-            // What the caller saw may not be durable yet: the ticket is that of the last change before it.
-            return Ok((value, Ticket { log: Arc::clone(self), serial: head.serial }));
+            // What the caller saw may not be durable yet: then the ticket is that of the last change before it. That change may also have
+            // failed, which is nothing to who came later.
+            let serial = if head.is_writing || !head.queue.is_empty() { head.serial } else { 0 };
+            return Ok((value, Ticket { log: Arc::clone(self), serial }));
         };
         // A journal's history is told by its incarnation alone.
         let chain = if self.is_shared() { head.state.chain } else { state.chain };

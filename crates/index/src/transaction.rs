@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use model::{
     DateTime, EmailId, Error, ErrorKind, FlagChange, Flags, Keyword, MailboxId, MailboxName, ModSeq, Result,
@@ -64,9 +65,9 @@ pub struct Transaction {
     ranges_max: usize,
     events: Vec<u8>,
     message_events: Vec<u8>,
-    pub(crate) messages: Vec<(EmailId, PendingMessage)>,
+    pub(crate) messages: Vec<(EmailId, Arc<PendingMessage>)>,
     /// Foreign messages whose bytes come into the log. Their records come after those of new messages, as their bytes do.
-    late: Vec<(EmailId, PendingMessage)>,
+    late: Vec<(EmailId, Arc<PendingMessage>)>,
     /// Foreign messages that are applied and not yet written as a record.
     foreign: Vec<(EmailId, ForeignMessage)>,
     /// Entries of one mailbox that are applied and not yet written as a record.
@@ -82,7 +83,7 @@ pub(crate) struct Finished {
     pub(crate) frame: Frame,
     pub(crate) events: Vec<u8>,
     pub(crate) events_crc: u32,
-    pub(crate) messages: Vec<(EmailId, PendingMessage)>,
+    pub(crate) messages: Vec<(EmailId, Arc<PendingMessage>)>,
     /// One more than the largest id among them that was given before.
     pub(crate) late_end: u64,
     /// Which messages are foreign is not as before: some are new, or moved into the log or out of it.
@@ -187,7 +188,13 @@ impl Transaction {
         }
     }
 
-    fn record(&mut self, event: &Event) {
+    /// It is done at this modseq and this time, seconds since 1970, and not now. Has to come before any change.
+    pub(crate) fn set_moment(&mut self, modseq: ModSeq, time: i64) {
+        debug_assert!(self.events.is_empty() && self.message_events.is_empty(), "nothing has the modseq yet");
+        (self.frame.modseq, self.frame.time) = (modseq, time);
+    }
+
+    pub(crate) fn record(&mut self, event: &Event) {
         self.close_rows();
         event.write(&mut self.events, self.frame.time);
         let applied = self.state.apply(&self.frame, event, self.ranges_max);
@@ -326,18 +333,28 @@ impl Transaction {
 
     /// Stores a message. It belongs to no mailbox until [`Transaction::add_entry`] gives it a place; a message without one
     /// is not kept.
-    pub fn add_message(&mut self, message: PendingMessage) -> Result<EmailId> {
+    pub fn add_message(&mut self, message: impl Into<Arc<PendingMessage>>) -> Result<EmailId> {
+        let message = message.into();
         if self.messages.len() >= FRAME_MESSAGES_MAX {
             return Err(Error::over_limit("frame_messages_max", "too many messages at once"));
         }
         let email_id = EmailId(self.state.email_id_next);
+        self.add_message_as(email_id, message)?;
+        Ok(email_id)
+    }
+
+    /// Stores a message under an id that it has already. `Invalid` when it is not above all that were given.
+    pub(crate) fn add_message_as(&mut self, email_id: EmailId, message: Arc<PendingMessage>) -> Result<()> {
+        if email_id.0 < self.state.email_id_next {
+            return Err(Error::new(ErrorKind::Invalid, format!("the id {email_id} was given before")));
+        }
         let (len, header_len, crc) = (message.len(), message.header_len(), message.crc());
         let event = Event::Message { email_id, len, header_len, crc };
         event.write(&mut self.message_events, self.frame.time);
         let applied = self.state.apply(&self.frame, &event, self.ranges_max);
         debug_assert!(applied, "a message record always applies");
         self.messages.push((email_id, message));
-        Ok(email_id)
+        Ok(())
     }
 
     /// Makes a message known whose bytes lie elsewhere; see [`crate::Foreign`]. It belongs to no mailbox until

@@ -7,11 +7,12 @@
 //!   and PC code pages, underscores for hyphens;
 //! * besides what the WHATWG Encoding Standard has: UTF-7 (RFC 2152), HZ (RFC 1843), ISO-2022-KR (RFC 1557),
 //!   IBM437, 850, 852, 857, 858;
+//! * a byte order mark at the beginning of a text says more than the label;
 //! * what cannot be decoded becomes U+FFFD.
 
 use crate::code_pages;
 use crate::utf7::Utf7;
-use encoding_rs::{CoderResult, Decoder, EUC_KR, Encoding, GBK, UTF_8, WINDOWS_1252};
+use encoding_rs::{CoderResult, Decoder, EUC_KR, Encoding, GBK, ISO_2022_JP, REPLACEMENT, UTF_8, WINDOWS_1252};
 use std::borrow::Cow;
 
 /// Streaming decoder from a labelled character set to UTF-8. Never fails. The output does not depend on how
@@ -70,10 +71,13 @@ impl Charset {
             "hz-gb-2312" | "hz" => Charset::Hz,
             "iso-2022-kr" | "csiso2022kr" => Charset::Iso2022Kr,
             name => {
-                if let Some(encoding) = Encoding::for_label(label).or_else(|| Encoding::for_label(name.as_bytes())) {
-                    return Some(Charset::Standard(encoding));
-                }
-                return code_page(name);
+                let known = Encoding::for_label(label).or_else(|| Encoding::for_label(name.as_bytes()));
+                return match known {
+                    // Nothing but one U+FFFD, for pages that would attack their reader. Mail has words in ASCII all the same.
+                    Some(encoding) if encoding == REPLACEMENT => None,
+                    Some(encoding) => Some(Charset::Standard(encoding)),
+                    None => code_page(name),
+                };
             }
         })
     }
@@ -81,6 +85,13 @@ impl Charset {
 
 /// `cp1252`, `ibm850`, `windows1251`, `ms949`, `x-cp932` and such.
 fn code_page(name: &str) -> Option<Charset> {
+    // The names that IANA has beside IBM437 and its like.
+    let name = match name {
+        "cspc8codepage437" => "437",
+        "cspc850multilingual" => "850",
+        "cspcp852" => "852",
+        name => name,
+    };
     let digits = name.trim_start_matches(|c: char| !c.is_ascii_digit());
     let prefix = name.strip_suffix(digits)?.trim_start_matches("x-").trim_end_matches('-');
     if prefix == "iso" || prefix == "iso8859" || prefix == "8859" || prefix.is_empty() && digits.starts_with("8859") {
@@ -88,7 +99,7 @@ fn code_page(name: &str) -> Option<Charset> {
         let part = digits.trim_start_matches("8859").trim_start_matches('-');
         return Encoding::for_label(format!("iso-8859-{part}").as_bytes()).map(Charset::Standard);
     }
-    if !matches!(prefix, "cp" | "ibm" | "windows" | "win" | "ms" | "dos" | "csibm" | "cspc" | "") {
+    if !matches!(prefix, "cp" | "ibm" | "windows" | "win" | "ms" | "dos" | "csibm" | "") {
         return None;
     }
     let label = match digits {
@@ -231,6 +242,15 @@ fn code_page_char(table: &[char], octet: u8) -> char {
 /// Whether `label` names a character set that is known (for SEARCH CHARSET).
 pub fn charset_known(label: &[u8]) -> bool {
     Charset::for_label(label).is_some()
+}
+
+/// Whether what octets of the character set `label` mean depends on shifts before them.
+pub(crate) fn has_shifts(label: &[u8]) -> bool {
+    match Charset::for_label(label) {
+        Some(Charset::Utf7 | Charset::Hz | Charset::Iso2022Kr) => true,
+        Some(Charset::Standard(encoding)) => encoding == ISO_2022_JP,
+        Some(Charset::Guess | Charset::CodePage(_)) | None => false,
+    }
 }
 
 /// `bytes` of the character set `label` as text; for an unknown label a guess over all of them (UTF-8 if all
@@ -404,11 +424,15 @@ mod tests {
         assert_eq!(decode("win-1251", b"\xe0"), "\u{430}");
         assert_eq!(decode("cp932", b"\x82\xa0"), "\u{3042}");
         assert_eq!(decode("CP936", b"\xc4\xe3"), "\u{4f60}");
+        assert_eq!(decode("csPC8CodePage437", b"\xe1"), "\u{df}");
+        assert_eq!(decode("csPCp852", b"\xa5"), "\u{105}");
     }
 
     #[test]
     fn guesses() {
-        for label in ["", "us-ascii", "x-unknown", "unknown-8bit", "us-ascii; foo", "\u{e9}"] {
+        for label in
+            ["", "us-ascii", "x-unknown", "unknown-8bit", "us-ascii; foo", "\u{e9}", "iso-2022-cn", "replacement"]
+        {
             assert_eq!(decode(label, "\u{e9}\u{20ac}".as_bytes()), "\u{e9}\u{20ac}");
         }
         let mut out = String::new();
@@ -417,6 +441,24 @@ mod tests {
         decoder.push(b"\xe9 \x80\xe2\x82", &mut out);
         decoder.finish(&mut out);
         assert_eq!(out, "\u{e9} caf\u{e9} \u{20ac}\u{e2}\u{201a}");
+    }
+
+    /// What the WHATWG calls Big5 has the kana where ETen put them, and the characters of Hong Kong.
+    #[test]
+    fn big5_with_kana() {
+        for label in ["big5", "big5-hkscs", "cp950", "cn-big5"] {
+            assert_eq!(decode(label, b"\xa4\xe9\xc6\xe8\xc7\x7c\x92\x5d"), "\u{65e5}\u{3042}\u{30a2}\u{54cb}");
+        }
+    }
+
+    #[test]
+    fn shifts() {
+        for label in ["ISO-2022-JP", "csISO2022JP", "utf-7", "x-unicode-1-1-utf-7", "hz", "iso-2022-kr"] {
+            assert!(has_shifts(label.as_bytes()), "{label}");
+        }
+        for label in ["unicode-1-1-utf-8", "utf-8", "big5", "x-unknown", ""] {
+            assert!(!has_shifts(label.as_bytes()), "{label}");
+        }
     }
 
     #[test]

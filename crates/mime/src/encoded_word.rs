@@ -4,7 +4,7 @@
 //! quoted string or touch other text. What cannot be read as an encoded word stays as it is. A character that
 //! was split over adjacent encoded words of the same character set is put together again.
 
-use crate::charset::{decode_charset, guess};
+use crate::charset::{decode_charset, guess, has_shifts};
 use crate::transfer::{Encoding, TransferDecoder};
 use memchr::memmem;
 use std::borrow::Cow;
@@ -70,7 +70,8 @@ fn decode_words(text: &[u8]) -> String {
             continue;
         };
         let between = text.get(done..start).unwrap_or_default();
-        // RFC 2047 §6.2: white space between adjacent encoded words is not shown.
+        // RFC 2047 §6.2: white space between adjacent encoded words is not shown. §3: with shifts, every word begins in the initial
+        // state: joining words would change what they say.
         let is_adjacent = pending.is_some() && between.iter().all(u8::is_ascii_whitespace);
         let same_charset = |p: &Pending| p.charset.eq_ignore_ascii_case(word.charset) && !has_shifts(word.charset);
         match &mut pending {
@@ -91,14 +92,6 @@ fn decode_words(text: &[u8]) -> String {
     flush(&mut pending, &mut out);
     out.push_str(&guess(text.get(done..).unwrap_or_default()));
     out
-}
-
-/// Character sets with shift sequences: every word begins in the initial state (RFC 2047 §3), so joining words
-/// would change their meaning.
-fn has_shifts(charset: &[u8]) -> bool {
-    [&b"iso-2022"[..], b"utf-7", b"hz-", b"unicode-1-1"]
-        .iter()
-        .any(|start| charset.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
 }
 
 fn flush(pending: &mut Option<Pending>, out: &mut String) {

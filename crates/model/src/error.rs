@@ -27,6 +27,8 @@ pub enum ErrorKind {
     DiskFull,
     /// An earlier failed write or sync closed the log; it must be opened anew before anything is written.
     ReadOnlyAfterFailure,
+    /// Another node of the cluster has become the writer of the account. Nothing was changed: the same can be asked for again.
+    TakenOver,
     /// The operating system refused; the error's text has the details.
     Io,
     /// A wrong user or a wrong password: never told apart.

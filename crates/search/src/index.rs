@@ -175,6 +175,19 @@ impl Index {
         blocks.flatten().map(|block| u64::from(block.tokens_len)).sum()
     }
 
+    /// What the image consists of: of each section, as `field.section`, the tokens, and the bytes of these and of their lists.
+    pub fn section_bytes(&self) -> Vec<(String, [u64; 3])> {
+        let sum = |section: usize| {
+            let blocks = self.blocks.get(self.section_blocks(section)).unwrap_or_default().iter();
+            blocks.fold([0; 3], |[tokens, token_bytes, lists], block| {
+                let lists_len = u64::from(block.lengths_len) + u64::from(block.lists_len);
+                [tokens + u64::from(block.tokens), token_bytes + u64::from(block.tokens_len), lists + lists_len]
+            })
+        };
+        let sections = (0..self.cuts.len() * SECTIONS).map(|n| (format!("{}.{}", n / SECTIONS, n % SECTIONS), sum(n)));
+        sections.filter(|(_, [tokens, ..])| *tokens > 0).collect()
+    }
+
     pub(crate) fn base(&self) -> u64 {
         self.footer.base
     }

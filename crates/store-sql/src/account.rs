@@ -50,6 +50,11 @@ impl Account {
         Account { pool, watch, node, id, incarnation, lease, tenure, heads, swept_at }
     }
 
+    /// Its log hears of nothing any more.
+    pub(crate) fn detach(&self) {
+        self.watch.remove(self.id);
+    }
+
     pub(crate) fn tenure(&self) -> MutexGuard<'_, Option<Tenure>> {
         self.tenure.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,8 +74,8 @@ impl Account {
             // A try before this one may have been done although no answer came.
             let was_committed = self.was_committed(connection, tenure, modseq, epoch, now)?;
             connection.query_drop("ROLLBACK")?;
-            let lost = || Error::new(ErrorKind::Io, "another node has taken over the account; nothing was changed");
-            return if was_committed { Ok(()) } else { Err(lost().into()) };
+            let lost = "another node has taken over the account; nothing was changed";
+            return if was_committed { Ok(()) } else { Err(taken_over(lost).into()) };
         }
         script.run(connection)?;
         connection.exec_drop(
@@ -89,6 +94,11 @@ impl Account {
     }
 }
 
+/// Nothing was changed, and the caller may do the same anew.
+fn taken_over(why: &str) -> Error {
+    Error::new(ErrorKind::TakenOver, why)
+}
+
 impl Journal for Account {
     fn incarnation(&self) -> u32 {
         self.incarnation
@@ -99,8 +109,8 @@ impl Journal for Account {
         self.tenure().is_some_and(|tenure| !tenure.is_ending && now < tenure.until)
     }
 
-    fn take(&self, since: ModSeq, wait: Wait) -> Result<Option<News>> {
-        self.take_tenure(since, wait)
+    fn take(&self, since: ModSeq, wait: Wait, install: &mut dyn FnMut(&News) -> Result<()>) -> Result<()> {
+        self.take_tenure(since, wait, install)
     }
 
     fn stop(&self) {
@@ -129,9 +139,11 @@ impl Journal for Account {
     }
 
     fn commit(&self, state: &State, batch: &[Transacted<'_>]) -> Result<()> {
-        let not_ours = || Error::new(ErrorKind::Io, "this node may no longer write to the account");
+        let not_ours = || taken_over("this node may no longer write to the account");
         let tenure = (*self.tenure()).ok_or_else(not_ours)?;
-        let result = Script::new(self.id, state, batch).and_then(|script| {
+        let is_behind = batch.first().is_some_and(|first| first.modseq != ModSeq(tenure.modseq).next());
+        let fresh = || if is_behind { Err(taken_over("the change was made on an older state")) } else { Ok(()) };
+        let result = fresh().and_then(|()| Script::new(self.id, state, batch)).and_then(|script| {
             let begun = self.pool.env().clock.monotonic();
             self.pool
                 .run("writing to an account", |connection| self.try_commit(connection, &tenure, &script, state))?;

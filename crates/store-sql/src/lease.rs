@@ -15,18 +15,26 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::account::Account;
-use crate::database::REMOVED;
 use crate::failure::{Failure, damaged};
 use crate::read;
 
 /// The wait between two looks for an account that another node has.
 const LOOK: Duration = Duration::from_millis(10);
+/// The owner is told again that we want the account: it may have handed it to us, and taken it again when we were too slow to see that.
+const TELL_AGAIN: Duration = Duration::from_millis(500);
+
+/// Owners from here on are none: the account is not here, or not any more.
+pub(crate) const NO_NODE: u64 = u64::MAX - 2;
+/// The owner of an account that has moved to another cell ([`crate::moving`]).
+pub(crate) const MOVED: u64 = u64::MAX - 2;
+/// The owner of a copy of an account that lives elsewhere ([`crate::copies`]).
+pub(crate) const COPY: u64 = u64::MAX - 1;
 
 /// This node's right to write to an account.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tenure {
     pub(crate) epoch: u64,
-    /// The account's modseq: nobody else changes it.
+    /// The account's modseq: nobody else changes it, and the next batch begins behind it.
     pub(crate) modseq: u64,
     /// Until when nobody takes it from us, by the monotonic clock.
     pub(crate) until: Duration,
@@ -60,7 +68,7 @@ fn owner(connection: &mut Conn, account: u64, incarnation: u32) -> Result<Owner,
     let row = row.ok_or_else(|| Failure::Ours(removed()))?;
     let (modseq, epoch, owner, is_alive, now): (u64, u64, u64, bool, u32) =
         mysql::from_row_opt(row).map_err(damaged)?;
-    if owner == REMOVED {
+    if owner >= NO_NODE {
         return Err(removed().into());
     }
     if now != incarnation {
@@ -99,15 +107,21 @@ fn micros(time: Duration) -> u64 {
 
 impl Account {
     /// [`index::Journal::take`]
-    pub(crate) fn take_tenure(&self, since: ModSeq, wait: Wait) -> Result<Option<News>> {
+    pub(crate) fn take_tenure(
+        &self,
+        since: ModSeq,
+        wait: Wait,
+        install: &mut dyn FnMut(&News) -> Result<()>,
+    ) -> Result<()> {
         let clock = &self.pool.env().clock;
         let begun = clock.monotonic();
         let mut told = None;
         loop {
             match self.pool.run("asking for the right to write", |connection| self.try_take(connection, since))? {
                 Tried::Taken(tenure, news) => {
+                    news.map_or(Ok(()), |news| install(&news))?;
                     *self.tenure() = Some(tenure);
-                    return Ok(news.map(|news| *news));
+                    return Ok(());
                 }
                 Tried::Busy { .. } if wait == Wait::Never => {
                     return Err(Error::new(ErrorKind::InUse, "another node writes to the account"));
@@ -117,7 +131,8 @@ impl Account {
                     if clock.monotonic().saturating_sub(begun) > self.lease * 2 + self.pool.timeout() {
                         return Err(Error::new(ErrorKind::Io, "another node does not give the account away"));
                     }
-                    if told != Some(owner) {
+                    let now = clock.monotonic();
+                    if told.is_none_or(|(who, at)| who != owner || now.saturating_sub(at) > TELL_AGAIN) {
                         self.pool.run("asking another node for an account", |connection| {
                             Ok(connection.exec_drop(
                                 "INSERT INTO wanted (account, node, owner) VALUES (?, ?, ?) \
@@ -125,7 +140,7 @@ impl Account {
                                 (self.id, self.node, owner),
                             )?)
                         })?;
-                        told = Some(owner);
+                        told = Some((owner, now));
                     }
                     clock.sleep(LOOK);
                 }

@@ -73,6 +73,12 @@ impl<'a> Script<'a> {
         Ok(script)
     }
 
+    /// The statements that add messages.
+    pub(crate) fn of_messages(account: u64, messages: &'a [(EmailId, PendingMessage)]) -> Result<Script<'a>> {
+        let messages = messages.iter().map(|(id, message)| Ok((*id, message, columns::of(message)?)));
+        Ok(Script { account, messages: messages.collect::<Result<_>>()?, statements: Vec::new() })
+    }
+
     fn event(&mut self, state: &State, of: &Transacted<'_>, event: &Event, touched: &mut BTreeSet<MailboxId>) {
         let modseq = of.modseq.0;
         match event {
@@ -323,6 +329,6 @@ fn any_mailbox(state: &State, id: MailboxId) -> Option<&Mailbox> {
 }
 
 /// Flags as their two columns.
-fn halves(flags: Flags) -> (u64, u64) {
+pub(crate) fn halves(flags: Flags) -> (u64, u64) {
     (flags.0 as u64, (flags.0 >> 64) as u64)
 }

@@ -14,17 +14,21 @@ use std::time::Duration;
 
 use mariadb::Server;
 use model::{ErrorKind, MailboxId};
-use nodes::{Node, append, contents, inbox, settings};
+use nodes::{Node, append, contents, impatient, inbox, settings};
 use store::Account;
 
 /// A server of its own, a node, and its account with one message.
 fn one(extra: &[&str]) -> (Server, String, Node, Arc<Account>, MailboxId) {
     let server = Server::begin(extra);
     let url = server.fresh_database();
-    let node = Node::new(settings(&url));
+    let id = {
+        let ann = Node::new(settings(&url)).ann();
+        let id = inbox(&ann);
+        append(&ann, id, "first").unwrap();
+        id
+    };
+    let node = Node::new(impatient(&url));
     let ann = node.ann();
-    let id = inbox(&ann);
-    append(&ann, id, "first").unwrap();
     (server, url, node, ann, id)
 }
 
@@ -34,9 +38,19 @@ fn refused(account: &Account, id: MailboxId) {
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
 }
 
+/// Appends as soon as the database is what it was; the UID.
+fn append_at_last(account: &Account, id: MailboxId, text: &str) -> u32 {
+    loop {
+        match append(account, id, text) {
+            Ok(uid) => return uid,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "{error}"),
+        }
+    }
+}
+
 /// Tries until the database is what it was, and says what is there then.
 fn goes_on(account: &Account, id: MailboxId) {
-    let uid = append(account, id, "second").unwrap();
+    let uid = append_at_last(account, id, "second");
     assert_eq!(contents(account, id), [(1, "first".to_owned()), (uid, "second".to_owned())]);
     assert_eq!(account.check().unwrap().findings, []);
 }
@@ -58,20 +72,20 @@ fn away() {
 
 #[test]
 fn slow() {
-    let (server, url, _node, ann, id) = one(&[]);
-    let patient = store_sql::Settings { timeout: Duration::from_millis(300), ..settings(&url) };
-    let node = Node::new(patient);
-    drop(ann);
+    let (server, url, _node, _ann, id) = one(&[]);
+    let node = Node::new(store_sql::Settings { timeout: Duration::from_secs(2), ..impatient(&url) });
     let ann = node.ann();
-    append(&ann, id, "second").unwrap();
+    append_at_last(&ann, id, "second");
     let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
     let stopped = append(&ann, id, "refused");
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Io);
-    let uid = append(&ann, id, "third").unwrap();
-    let expected = [(1, "first".to_owned()), (2, "second".to_owned()), (uid, "third".to_owned())];
-    assert_eq!(contents(&ann, id), expected);
+    append_at_last(&ann, id, "third");
+    let mut texts: Vec<String> = contents(&ann, id).into_iter().map(|(_, text)| text).collect();
+    // On a machine that is slow itself an append may be done and not be answered in time; then it is there twice.
+    texts.dedup();
+    assert_eq!(texts, ["first", "second", "third"]);
 }
 
 #[test]
@@ -79,15 +93,18 @@ fn out_of_connections() {
     let (_server, url, node, ann, id) = one(&["--max-connections=10"]);
     // A fresh node has no connection yet.
     drop((ann, node));
-    let held: Vec<mysql::Conn> =
-        std::iter::repeat_with(|| mysql::Conn::new(url.as_str())).map_while(Result::ok).collect();
-    assert!(!held.is_empty());
-    let node = Node::new(settings(&url));
     let name = model::AccountName::new("ann").unwrap();
-    let refused = node.store.account(&name).err().unwrap();
+    let mut held: Vec<mysql::Conn> = Vec::new();
+    // Connections that others have given up may still be ending when no more are to be had; then there is room again.
+    let refused = loop {
+        held.extend(std::iter::repeat_with(|| mysql::Conn::new(url.as_str())).map_while(Result::ok));
+        if let Err(error) = Node::new(impatient(&url)).store.account(&name) {
+            break error;
+        }
+    };
     assert_eq!(refused.kind(), ErrorKind::Io, "{refused}");
     drop(held);
-    let patient = Node::new(store_sql::Settings { retry: Duration::from_secs(30), ..settings(&url) });
+    let patient = Node::new(settings(&url));
     goes_on(&patient.store.account(&name).unwrap(), id);
 }
 
@@ -115,7 +132,7 @@ fn of_another_version() {
     drop((ann, node));
     let name = mariadb::database_of(&url);
     let ann = model::AccountName::new("ann").unwrap();
-    let node = Node::new(settings(&url));
+    let node = Node::new(impatient(&url));
     for (change, back, what) in [
         ("INSERT INTO schema_version VALUES (99)", "DELETE FROM schema_version WHERE version = 99", "newer"),
         ("DROP TABLE schema_version", "CREATE TABLE schema_version (version INT UNSIGNED NOT NULL)", "no tables"),
@@ -126,7 +143,9 @@ fn of_another_version() {
         assert_eq!(node.database.check().unwrap_err().kind(), ErrorKind::Io);
         server.query(name, back);
     }
-    server.query(name, "INSERT INTO schema_version VALUES (1)");
+    let newest = store_sql::Database::schema_version();
+    server.query(name, &format!("INSERT INTO schema_version VALUES ({newest})"));
+    let node = Node::new(settings(&url));
     goes_on(&node.store.account(&ann).unwrap(), id);
-    assert_eq!(node.database.update().unwrap(), 1, "nothing to do");
+    assert_eq!(node.database.update().unwrap(), newest, "nothing to do");
 }

@@ -15,8 +15,9 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use model::{ErrorKind, SystemFlag, UidSet};
+use model::{ErrorKind, MailboxName, SystemFlag, UidSet};
 use nodes::{Node, add_flag, append, contents, inbox, settings};
+use store::{Account, DeliveryId, FlagNames, NewMessage, StoreFlags, StoreMode};
 
 fn two() -> (Node, Node) {
     let url = mariadb::fresh_database();
@@ -164,11 +165,158 @@ fn an_owner_that_was_taken_for_dead_does_no_harm() {
          lease_until = UTC_TIMESTAMP(6) + INTERVAL 300000 MICROSECOND; \
          UPDATE mailbox SET uidnext = 5, highest_modseq = highest_modseq + 1, touched = touched + 1;",
     );
-    let fenced = append(&ann, id, "of the dead").unwrap_err();
-    assert_eq!(fenced.kind(), ErrorKind::Io, "{fenced}");
-    // Asked once more, it waits for the lease of the other, and knows what that has done.
+    // It waits for the lease of the other, knows then what that has done, and makes its change on that.
     assert_eq!(append(&ann, id, "second").unwrap(), 5);
     assert_eq!(contents(&ann, id), [(1, "first".to_owned()), (5, "second".to_owned())]);
+}
+
+/// Two nodes, of which the second takes the account from the first whenever it is told to, as if that had been silent for too long.
+struct Thief {
+    _nodes: (Node, Node),
+    on_a: Arc<Account>,
+    on_b: Arc<Account>,
+    database: String,
+}
+
+impl Thief {
+    fn new() -> Thief {
+        let url = mariadb::fresh_database();
+        let (a, b) = (Node::new(settings(&url)), Node::new(settings(&url)));
+        let (on_a, on_b) = (a.ann(), b.ann());
+        Thief { _nodes: (a, b), on_a, on_b, database: mariadb::database_of(&url).to_owned() }
+    }
+
+    /// The first node is the writer, by its own belief still, when the second has done `work`.
+    fn steal<T>(&self, work: impl FnOnce(&Account) -> T) -> T {
+        add_flag(&self.on_a, inbox(&self.on_a), 1, SystemFlag::Seen).unwrap();
+        self.expire();
+        work(&self.on_b)
+    }
+
+    fn expire(&self) {
+        mariadb::shared().query(&self.database, "UPDATE account SET lease_until = UTC_TIMESTAMP(6)");
+    }
+}
+
+fn new_message(account: &Account, text: &str) -> NewMessage {
+    let mut writer = account.message_writer().unwrap();
+    writer.write(text.as_bytes()).unwrap();
+    NewMessage { message: writer.finish().unwrap(), flags: FlagNames::default(), internal_date: None }
+}
+
+#[test]
+fn every_change_of_a_node_that_lost_the_account_is_made_anew() {
+    let thief = Thief::new();
+    let (a, b) = (&thief.on_a, &thief.on_b);
+    let id = inbox(a);
+    append(a, id, "1").unwrap();
+    let steal = |uid: u32| assert_eq!(thief.steal(|b| append(b, id, &uid.to_string())).unwrap(), uid);
+    // UIDs are given anew.
+    steal(2);
+    assert_eq!(append(a, id, "3").unwrap(), 3);
+    steal(4);
+    let both = vec![new_message(a, "5"), new_message(a, "6")];
+    let appended = a.append(id, both).unwrap();
+    assert_eq!(appended.entries.iter().map(|(uid, _)| uid.get()).collect::<Vec<_>>(), [5, 6]);
+    // Conditions are looked at anew (RFC 7162 §3.1.3).
+    let modseq = a.status(id).unwrap().highest_modseq;
+    thief.steal(|b| add_flag(b, id, 2, SystemFlag::Flagged)).unwrap();
+    let flags = FlagNames { system: vec![SystemFlag::Deleted], keywords: Vec::new() };
+    let request = StoreFlags { mode: StoreMode::Add, flags, unchanged_since: Some(modseq) };
+    let stored = a.store_flags(id, &UidSet::range(2, 3), &request).unwrap();
+    assert_eq!((stored.changed.to_string(), stored.modified.to_string()), ("3".to_owned(), "2".to_owned()));
+    steal(7);
+    assert_eq!(a.expunge(id, None).unwrap().uids.to_string(), "3");
+    // Mailboxes.
+    let (one, two, three) = ("one", "two", "three");
+    let [one, two, three] = [one, two, three].map(|name| MailboxName::new(name).unwrap());
+    thief.steal(|b| b.create_mailbox(&one, &[])).unwrap();
+    let made = a.create_mailbox(&two, &[]).unwrap();
+    assert_eq!(b.mailbox(&two).unwrap(), made);
+    thief.steal(|b| b.set_subscribed(&one, true)).unwrap();
+    a.rename_mailbox(&one, &three).unwrap();
+    thief.steal(|b| b.delete_mailbox(&three)).unwrap();
+    assert_eq!(a.rename_mailbox(&three, &one).unwrap_err().kind(), ErrorKind::NotFound);
+    steal(8);
+    let copied = a.copy(id, &UidSet::range(1, 2), made).unwrap();
+    assert_eq!(copied.uids.len(), 2);
+    steal(9);
+    assert_eq!(a.move_entries(id, &UidSet::range(8, 8), made).unwrap().uids.len(), 1);
+    steal(10);
+    a.delete_mailbox(&two).unwrap();
+    steal(11);
+    assert_eq!(a.restore(&two, 0).unwrap().mailbox, Some(made));
+    steal(12);
+    a.set_special_use(made, &[model::SpecialUse::Archive]).unwrap();
+    // A delivery that the other node has taken is known.
+    let delivery = DeliveryId([7; 16]);
+    let deliver = |account: &Arc<Account>| {
+        let message = new_message(account, "13");
+        account.edit(|edit| edit.deliver(id, &message, delivery)).unwrap()
+    };
+    assert!(thief.steal(|_| deliver(b)).is_some());
+    assert!(deliver(a).is_none());
+    // What does not wait is asked until it is done.
+    steal(14);
+    let (woken, wakes) = mpsc::channel();
+    let wake: index::Wake = Arc::new(move || {
+        let _ = woken.send(());
+    });
+    let message = new_message(a, "15");
+    let mut pending = a.begin(move |edit| edit.append(id, std::slice::from_ref(&message))).unwrap();
+    let appended = loop {
+        match pending.poll(&wake) {
+            Some(result) => break result.unwrap(),
+            None => wakes.recv().unwrap(),
+        }
+    };
+    assert_eq!(appended.entries[0].0.get(), 15);
+    let expected: Vec<(u32, String)> = (1..=15).filter(|n| ![3, 8].contains(n)).map(|n| (n, n.to_string())).collect();
+    for account in [a, b] {
+        assert_eq!(contents(account, id), expected);
+        assert_eq!(contents(account, made), [(1, "1".into()), (2, "2".into()), (3, "8".into())]);
+        assert_eq!(account.check().unwrap().findings, []);
+    }
+}
+
+#[test]
+fn an_account_that_is_taken_away_again_and_again() {
+    const EACH: u32 = 25;
+    let thief = Thief::new();
+    let id = inbox(&thief.on_a);
+    let mut acknowledged = BTreeMap::new();
+    let (done, progress) = mpsc::channel();
+    thread::scope(|scope| {
+        let writers = [("a", &thief.on_a), ("b", &thief.on_a), ("c", &thief.on_b)].map(|(name, account)| {
+            let done = done.clone();
+            scope.spawn(move || {
+                let one = |n: u32| {
+                    let text = format!("{name}{n}");
+                    let uid = append(account, id, &text).unwrap();
+                    done.send(()).unwrap();
+                    (uid, text)
+                };
+                (0..EACH).map(one).collect::<Vec<_>>()
+            })
+        });
+        drop(done);
+        while progress.recv().is_ok() {
+            thief.expire();
+        }
+        for (uid, text) in writers.into_iter().flat_map(|writer| writer.join().unwrap()) {
+            assert_eq!(acknowledged.insert(uid, text), None, "one UID for two messages");
+        }
+    });
+    // Who was robbed behind its back learns of that with its next change.
+    for (uid, account) in (3 * EACH + 1..).zip([&thief.on_a, &thief.on_b, &thief.on_a]) {
+        assert_eq!(append(account, id, "last").unwrap(), uid);
+        acknowledged.insert(uid, "last".to_owned());
+    }
+    for account in [&thief.on_a, &thief.on_b] {
+        assert_eq!(contents(account, id), acknowledged.clone().into_iter().collect::<Vec<_>>());
+        assert_eq!(account.status(id).unwrap().uid_next.unwrap().get(), 3 * EACH + 4);
+        assert_eq!(account.check().unwrap().findings, []);
+    }
 }
 
 #[test]

@@ -37,11 +37,11 @@ fn place(state: &State, id: DeliveryId) -> Option<(u64, u64)> {
 
 impl Edit<'_> {
     /// [`Edit::append`] of one message, unless the account has taken the delivery already: then `None`, and nothing is done.
-    pub fn deliver(&mut self, mailbox: MailboxId, message: NewMessage, id: DeliveryId) -> Result<Option<Appended>> {
+    pub fn deliver(&mut self, mailbox: MailboxId, message: &NewMessage, id: DeliveryId) -> Result<Option<Appended>> {
         let Some((place, number)) = place(self.transaction.state(), id) else { return Ok(None) };
         let mut value = id.0.to_vec();
         value.extend_from_slice(&number.to_le_bytes());
-        let appended = self.append(mailbox, vec![message])?;
+        let appended = self.append(mailbox, std::slice::from_ref(message))?;
         self.transaction.annotate_account(&key(place), Some(&value))?;
         Ok(Some(appended))
     }

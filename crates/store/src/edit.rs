@@ -1,11 +1,11 @@
-//! What one change of an account can do to entries, and the wait for its durability. What it can do to mailboxes is in `mailboxes`.
+//! What one change of an account can do to entries. What it can do to mailboxes is in `mailboxes`; the wait for its durability in `pending`.
 //!
 //! Invariant: everything that one [`Edit`] did becomes durable at once or not at all; what it read to decide was decided in the same
 //! transaction.
 
 use std::sync::Arc;
 
-use index::{NewEntry, Ticket, Transaction, Wake};
+use index::{NewEntry, Transaction};
 use model::{DateTime, Error, ErrorKind, FlagChange, Flags, MailboxId, MailboxName, ModSeq, Result, Uid, UidSet};
 
 use crate::account::{Account, Appended, Copied, Expunged, FlagNames, NewMessage, StoreFlags, StoreMode, Stored};
@@ -30,61 +30,15 @@ pub(crate) struct Effects {
     pub(crate) names: bool,
 }
 
-/// The answer of a change that is on its way to the disk. Dropping it leaves the change on its way.
-#[derive(Debug)]
-#[must_use = "nothing is durable before it was polled to its end"]
-pub struct Pending<T> {
-    /// `None` once it was given away.
-    value: Option<T>,
-    ticket: Ticket,
-    /// Files that are to follow.
-    files: Option<(Arc<dyn Files>, Effects)>,
-}
-
-impl<T> Pending<T> {
-    pub(crate) fn new(value: T, ticket: Ticket, files: Option<(Arc<dyn Files>, Effects)>) -> Self {
-        Pending { value: Some(value), ticket, files }
-    }
-
-    /// The change is durable.
-    fn settled(&mut self) {
-        if let Some((files, effects)) = self.files.take() {
-            files.follow(&effects);
-        }
-    }
-
-    /// The answer, once the change is durable (or an error: nothing was done). `None` while a sync is to be waited for; `wake` is called
-    /// when it is worth asking again. May itself write and sync, when nobody else does ([`crate::Store::hand_over_to`]).
-    pub fn poll(&mut self, wake: &Wake) -> Option<Result<T>> {
-        let settled = self.ticket.poll(wake)?;
-        if settled.is_ok() {
-            self.settled();
-        }
-        let value = self.value.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"));
-        Some(settled.and(value))
-    }
-
-    /// The answer, when the change is durable.
-    pub fn wait(self) -> Result<T> {
-        let Pending { mut value, ticket, files } = self;
-        ticket.wait()?;
-        if let Some((files, effects)) = files {
-            files.follow(&effects);
-        }
-        value.take().ok_or_else(|| Error::new(ErrorKind::Invalid, "asked after the end"))
-    }
-}
-
 impl Edit<'_> {
     /// Adds messages to a mailbox (RFC 3502).
-    pub fn append(&mut self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
+    pub fn append(&mut self, mailbox: MailboxId, messages: &[NewMessage]) -> Result<Appended> {
         let uid_validity = self.transaction.mailbox(mailbox)?.uidvalidity();
-        self.check_contents(mailbox)?;
-        self.effects.filled.push(mailbox);
+        self.fill(mailbox)?;
         let mut entries = Vec::with_capacity(messages.len());
         for new in messages {
             let flags = flags_of(self.transaction, mailbox, &new.flags)?;
-            let email_id = self.transaction.add_message(new.message.inner)?;
+            let email_id = self.transaction.add_message(Arc::clone(&new.message.inner))?;
             let internal_date = new.internal_date.unwrap_or(DateTime::utc(self.transaction.now()));
             let entry = NewEntry { uid: None, flags, internal_date, save_date: None };
             entries.push((self.transaction.add_entry(mailbox, email_id, &entry)?, email_id));
@@ -94,25 +48,23 @@ impl Edit<'_> {
 
     /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.
     pub fn copy(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
-        self.check_contents(to)?;
+        self.fill(to)?;
         let copied = self.transaction.copy(from, uids, to)?;
-        self.effects.filled.push(to);
         pairs(self.transaction, to, &copied, None)
     }
 
     /// Copies, and expunges what was copied (RFC 6851).
     pub fn move_entries(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
-        self.check_contents(to)?;
+        self.fill(to)?;
         let copied = self.transaction.copy(from, uids, to)?;
-        self.effects.filled.push(to);
         self.take_out(from, &copied.source)?;
         let modseq = (!copied.source.is_empty()).then(|| self.transaction.modseq());
         pairs(self.transaction, to, &copied, modseq)
     }
 
     /// Appends to `to` and expunges `uid` of `from` (RFC 8508). [`ErrorKind::Expunged`] when `uid` is gone.
-    pub fn replace(&mut self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
-        let appended = self.append(to, vec![message])?;
+    pub fn replace(&mut self, from: MailboxId, uid: Uid, to: MailboxId, message: &NewMessage) -> Result<Appended> {
+        let appended = self.append(to, std::slice::from_ref(message))?;
         if self.take_out(from, &UidSet::range(uid.get(), uid.get()))?.is_empty() {
             return Err(Error::new(ErrorKind::Expunged, format!("there is no entry with UID {uid} any more")));
         }
@@ -151,6 +103,20 @@ impl Edit<'_> {
         self.files.map_or(Ok(()), |files| files.check_contents(mailbox))
     }
 
+    /// Messages are about to come into a mailbox.
+    fn fill(&mut self, mailbox: MailboxId) -> Result<()> {
+        self.check_contents(mailbox)?;
+        self.effects.filled.push(mailbox);
+        let Some(files) = self.files else { return Ok(()) };
+        let found = self.transaction.mailbox(mailbox)?;
+        let next = found.uidnext().map_or(u32::MAX, Uid::get);
+        let floor = files.uid_floor(found)?;
+        match Uid::new(floor).filter(|_| floor > next) {
+            Some(floor) => self.transaction.skip_uids(mailbox, floor),
+            None => Ok(()),
+        }
+    }
+
     /// Expunges entries that exist, and says which those were. What is in a file stays known, in a mailbox that nobody sees, until
     /// its octets have left the file.
     pub(crate) fn take_out(&mut self, from: MailboxId, uids: &UidSet) -> Result<UidSet> {
@@ -177,22 +143,26 @@ impl Edit<'_> {
 impl Account {
     /// [`Edit::append`]
     pub fn append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
-        self.edit(|edit| edit.append(mailbox, messages))
+        self.before_adding(mailbox);
+        self.edit(|edit| edit.append(mailbox, &messages))
     }
 
     /// [`Edit::copy`]
     pub fn copy(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.before_adding(to);
         self.edit(|edit| edit.copy(from, uids, to))
     }
 
     /// [`Edit::move_entries`]
     pub fn move_entries(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.before_adding(to);
         self.edit(|edit| edit.move_entries(from, uids, to))
     }
 
     /// [`Edit::replace`]
     pub fn replace(&self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
-        self.edit(|edit| edit.replace(from, uid, to, message))
+        self.before_adding(to);
+        self.edit(|edit| edit.replace(from, uid, to, &message))
     }
 
     /// [`Edit::store_flags`]

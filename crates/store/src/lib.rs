@@ -7,6 +7,7 @@
 //! Calls block for as long as a disk does. None of them keeps a lock while the caller is busy with something else.
 
 mod account;
+mod again;
 mod aside;
 pub mod backup;
 mod changes;
@@ -24,6 +25,7 @@ mod mailboxes;
 mod message;
 mod metadata;
 pub mod order;
+mod pending;
 mod quota;
 mod reader;
 mod recent;
@@ -41,17 +43,19 @@ pub use account::{
 pub use aside::Aside;
 pub use changes::Changes;
 pub use check::CheckReport;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, ClusterCopy};
 pub use deliveries::{DELIVERIES_MAX, DeliveryId};
-pub use edit::{Edit, Pending};
+pub use edit::Edit;
 pub use format::files::Moment;
 pub use format::maildir::account::MaildirOptions;
+pub use format::maildir::shared_uids::UidLists;
 pub use format::mbox::account::{MboxOptions, WriteBack};
 pub use format::{AccountFormat, MaildirLayout};
 pub use index::{Finding, HandOver, Job};
 pub use listeners::{Listener, ListenerGuard};
 pub use message::{MessageWriter, PendingMessage};
 pub use metadata::{METADATA_BYTES_MAX, METADATA_ENTRIES_MAX, METADATA_VALUE_BYTES_MAX, Metadata};
+pub use pending::Pending;
 pub use quota::{OwnLimit, OwnLimits, Quota, QuotaLimits, STORAGE_UNIT_BYTES};
 pub use reader::Reader;
 pub use restore::Restored;

@@ -1,5 +1,7 @@
 //! A message on its way in.
 
+use std::sync::Arc;
+
 use model::{Error, Result};
 
 /// Takes the bytes of one message as they arrive; finds the end of its header on the way. Dropped, it leaves nothing behind.
@@ -9,9 +11,10 @@ pub struct MessageWriter {
     message_bytes_max: u64,
 }
 
-/// A message that waits for its entry.
+/// A message that waits for its entry. A clone is the same message.
+#[derive(Clone)]
 pub struct PendingMessage {
-    pub(crate) inner: index::PendingMessage,
+    pub(crate) inner: Arc<index::PendingMessage>,
 }
 
 impl MessageWriter {
@@ -37,7 +40,7 @@ impl MessageWriter {
     pub fn finish(self) -> Result<PendingMessage> {
         // A header that never ends is the whole message.
         let header_len = u32::try_from(self.header.len()).unwrap_or(u32::MAX);
-        Ok(PendingMessage { inner: self.inner.finish(header_len)? })
+        Ok(PendingMessage { inner: Arc::new(self.inner.finish(header_len)?) })
     }
 }
 

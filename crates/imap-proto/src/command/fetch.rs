@@ -154,19 +154,41 @@ pub(super) fn fetch(scan: &mut Scan, uid: bool) -> Parse<Fetch> {
     scan.sp()?;
     let items = match fetch_macro(scan) {
         Some(items) => items.to_vec(),
-        None if scan.peek() == Some(b'(') => {
-            let mut items = Vec::new();
-            for item in scan.list1(limits::FETCH_ITEMS_MAX, "fetch_items_max", fetch_att)? {
-                if !items.contains(&item) {
-                    items.push(item);
-                }
-            }
-            items
-        }
+        None if scan.peek() == Some(b'(') => fetch_atts(scan)?,
         None => vec![fetch_att(scan)?],
     };
     let modifiers = if scan.more_items() { fetch_modifiers(scan, uid)? } else { FetchModifiers::default() };
     Ok(Fetch { uid, set, items, modifiers })
+}
+
+/// `"(" fetch-att *(SP fetch-att) ")"`, each once.
+fn fetch_atts(scan: &mut Scan) -> Parse<Vec<FetchAtt>> {
+    let mut items = Vec::new();
+    for item in scan.list1(limits::FETCH_ITEMS_MAX, "fetch_items_max", fetch_att)? {
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    Ok(items)
+}
+
+/// `[[SP] "(" fetch-att *(SP fetch-att) ")"]`: what is wanted of new messages (RFC 5465 §8 message-event, modifier-update).
+pub(super) fn optional_fetch_atts(scan: &mut Scan) -> Parse<Vec<FetchAtt>> {
+    let mut ahead = scan.clone();
+    ahead.skip_spaces();
+    if ahead.peek() != Some(b'(') {
+        return Ok(Vec::new());
+    }
+    *scan = ahead;
+    fetch_atts(scan)
+}
+
+/// The same, where there are any.
+pub(super) fn write_optional_fetch_atts(items: &[FetchAtt], writer: &mut CommandWriter) {
+    if !items.is_empty() {
+        writer.raw(" ");
+        writer.list(items, |writer, item| item.write(&mut writer.out));
+    }
 }
 
 // RFC 9051 §6.4.5: ALL, FAST and FULL

@@ -3,7 +3,7 @@
 //! Which events may stand together is the session's to say: some of it is BAD, some is NO (RFC 5465 §3.1, §5).
 
 use super::esearch::{SearchSource, filter_mailboxes};
-use super::fetch::fetch_att;
+use super::fetch::{optional_fetch_atts, write_optional_fetch_atts};
 use super::write::CommandWriter;
 use super::{CommandBody, FetchAtt};
 use crate::error::Parse;
@@ -107,19 +107,7 @@ fn event(scan: &mut Scan) -> Parse<NotifyEvent> {
     let name = scan.atom("an event")?;
     if name.eq_ignore_ascii_case("MessageNew") {
         // "MessageNew" [SP "(" fetch-att *(SP fetch-att) ")"]
-        let mut ahead = scan.clone();
-        ahead.skip_spaces();
-        let has_items = ahead.peek() == Some(b'(');
-        let mut items = Vec::new();
-        if has_items {
-            *scan = ahead;
-            for item in scan.list1(limits::FETCH_ITEMS_MAX, "fetch_items_max", fetch_att)? {
-                if !items.contains(&item) {
-                    items.push(item);
-                }
-            }
-        }
-        return Ok(NotifyEvent::MessageNew(items));
+        return Ok(NotifyEvent::MessageNew(optional_fetch_atts(scan)?));
     }
     let known = NotifyEvent::PLAIN.into_iter().find(|event| event.as_str().eq_ignore_ascii_case(name));
     Ok(known.unwrap_or_else(|| NotifyEvent::Other(name.to_owned())))
@@ -176,11 +164,8 @@ impl Notify {
 impl NotifyEvent {
     fn write(&self, writer: &mut CommandWriter) {
         writer.raw(self.as_str());
-        if let NotifyEvent::MessageNew(items) = self
-            && !items.is_empty()
-        {
-            writer.raw(" ");
-            writer.list(items, |writer, item| item.write(&mut writer.out));
+        if let NotifyEvent::MessageNew(items) = self {
+            write_optional_fetch_atts(items, writer);
         }
     }
 }

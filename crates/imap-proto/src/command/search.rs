@@ -1,8 +1,10 @@
-//! SEARCH and UID SEARCH (RFC 9051 §6.4.4; RFC 4731, RFC 5182, RFC 5032, RFC 5267 §4, RFC 7162 §3.1.5, RFC 8474 §6, RFC 8514 §4.3,
-//! RFC 9394).
+//! SEARCH and UID SEARCH (RFC 9051 §6.4.4; RFC 4731, RFC 5182, RFC 5032, RFC 5267 §4, RFC 5465 §7, RFC 7162 §3.1.5, RFC 8474 §6,
+//! RFC 8514 §4.3, RFC 9394).
 
 use model::{CivilDate, Keyword, ModSeq, SystemFlag};
 
+use super::FetchAtt;
+use super::fetch::{optional_fetch_atts, write_optional_fetch_atts};
 use super::write::CommandWriter;
 use crate::chars::is_objectid_char;
 use crate::date::{date, write_date};
@@ -27,7 +29,7 @@ pub struct Search {
 }
 
 /// Return options of SEARCH (RFC 9051 §6.4.4.1). `RETURN ()` is read as `RETURN (ALL)`, as it is defined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchReturn {
     /// `MIN`
     pub min: bool,
@@ -43,8 +45,8 @@ pub struct SearchReturn {
     pub partial: Option<PartialRange>,
     /// `CONTEXT` (RFC 5267 §4.2): a hint that the same will be asked again.
     pub context: bool,
-    /// `UPDATE` (RFC 5267 §4.3)
-    pub update: bool,
+    /// `UPDATE` (RFC 5267 §4.3), with what is fetched of new messages that match (RFC 5465 §7).
+    pub update: Option<Vec<FetchAtt>>,
 }
 
 /// A search key (RFC 9051 §9 search-key). Strings are octets in the search's charset.
@@ -206,7 +208,8 @@ pub(super) fn search_return_opts(scan: &mut Scan) -> Parse<Option<SearchReturn>>
                 "COUNT" => returns.count = true,
                 "SAVE" => returns.save = true,
                 "CONTEXT" => returns.context = true,
-                "UPDATE" => returns.update = true,
+                // RFC 5465 §8 modifier-update = "UPDATE" [ "(" fetch-att *(SP fetch-att) ")" ]; its example has a space before the list.
+                "UPDATE" => returns.update = Some(optional_fetch_atts(scan)?),
                 "PARTIAL" if returns.partial.is_none() => {
                     scan.sp()?;
                     returns.partial = Some(partial_range(scan)?);
@@ -425,7 +428,7 @@ impl Search {
 
 impl SearchReturn {
     pub(super) fn write(&self, writer: &mut CommandWriter) {
-        let SearchReturn { min, max, all, count, save, partial, context, update } = *self;
+        let SearchReturn { min, max, all, count, save, partial, context, ref update } = *self;
         writer.raw(" RETURN ");
         let options = [
             (min, "MIN"),
@@ -435,13 +438,17 @@ impl SearchReturn {
             (save, "SAVE"),
             (partial.is_some(), "PARTIAL"),
             (context, "CONTEXT"),
-            (update, "UPDATE"),
+            (update.is_some(), "UPDATE"),
         ];
         writer.list(options.iter().filter(|(on, _)| *on), |writer, (_, name)| {
             writer.raw(name);
-            if let ("PARTIAL", Some(range)) = (*name, partial) {
-                writer.raw(" ");
-                write_partial_range(&mut writer.out, range);
+            match (*name, partial, update) {
+                ("PARTIAL", Some(range), _) => {
+                    writer.raw(" ");
+                    write_partial_range(&mut writer.out, range);
+                }
+                ("UPDATE", _, Some(items)) => write_optional_fetch_atts(items, writer),
+                _ => {}
             }
         });
     }

@@ -97,10 +97,7 @@ impl Log {
             return Ok(());
         }
         let since = self.state().modseq;
-        match journal.take(since, wait)? {
-            Some(news) => self.install(since, &news),
-            None => Ok(()),
-        }
+        journal.take(since, wait, &mut |news| self.install(since, news))
     }
 
     /// Brings the state up to date with what other nodes committed. The writer knows that there is nothing.

@@ -11,6 +11,7 @@
 //!   so what a node believes of its right to write decides how long something takes and never whether it is right.
 
 mod follow;
+mod transcribe;
 
 use std::fmt;
 use std::ops::Range;
@@ -37,9 +38,9 @@ pub trait Journal: Foreign {
     /// Whether this node may write now, as far as it knows. Costs nothing.
     fn is_writer(&self) -> bool;
 
-    /// Makes this node the writer, and says what was committed after `since`. [`Wait::Never`]: [`model::ErrorKind::InUse`] at
-    /// once when another node is.
-    fn take(&self, since: ModSeq, wait: Wait) -> Result<Option<News>>;
+    /// Makes this node the writer. What was committed after `since` is given to `install` first: not before that has succeeded does
+    /// [`Journal::is_writer`] say so. [`Wait::Never`]: [`model::ErrorKind::InUse`] at once when another node is.
+    fn take(&self, since: ModSeq, wait: Wait, install: &mut dyn FnMut(&News) -> Result<()>) -> Result<()>;
 
     /// From now on this node is not the writer, but for what was begun: [`Journal::commit`] still does it. Costs nothing.
     fn stop(&self);
@@ -50,8 +51,9 @@ pub trait Journal: Foreign {
     /// What was committed after `since`; `None`: nothing.
     fn news(&self, since: ModSeq) -> Result<Option<News>>;
 
-    /// Makes a batch durable, all of it or nothing. `state` is that after it. An error: nothing of it was done, or it is not known; then
-    /// this node is no longer the writer, and [`Journal::take`] will say.
+    /// Makes a batch durable, all of it or nothing. `state` is that after it. [`model::ErrorKind::TakenOver`]: nothing of it was done,
+    /// another node writes. Any other error: nothing was done, or it is not known. After an error this node is no longer the writer, and
+    /// [`Journal::take`] will say.
     fn commit(&self, state: &State, batch: &[Transacted<'_>]) -> Result<()>;
 
     /// A message that is kept, if there is one with this id.
@@ -87,7 +89,7 @@ pub struct Transacted<'a> {
     /// What it did, in its order.
     pub events: Vec<Event>,
     /// The messages that it brought, rising by id.
-    pub messages: &'a [(EmailId, PendingMessage)],
+    pub messages: &'a [(EmailId, Arc<PendingMessage>)],
 }
 
 impl fmt::Debug for Transacted<'_> {
@@ -124,7 +126,7 @@ pub struct News {
 }
 
 /// What a mailbox is, but for its entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxNews {
     /// Its identity.
     pub id: MailboxId,
@@ -149,7 +151,7 @@ pub struct MailboxNews {
 }
 
 /// An entry that is gone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpungedNews {
     /// Where it was.
     pub mailbox: MailboxId,

@@ -4,6 +4,7 @@
 //! can still be brought back keeps its bytes in the log.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use model::{EmailId, Error, ErrorKind, MailboxId, Result, UidSet};
 
@@ -37,7 +38,7 @@ impl Transaction {
         let applied = self.state.apply(&self.frame, &Event::BytesHere { ids: vec![id] }, self.ranges_max);
         debug_assert!(applied, "such a record always applies");
         self.open_late.push(id);
-        self.late.push((id, message));
+        self.late.push((id, Arc::new(message)));
         self.has_moved_bytes = true;
         Ok(())
     }

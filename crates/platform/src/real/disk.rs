@@ -1,7 +1,7 @@
 //! Files of the operating system. Each operation is the system call it is named after, once.
 
 use std::fs;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write as _};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -70,6 +70,10 @@ impl Disk for RealDisk {
         }
         entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
+    }
+
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        fs::OpenOptions::new().append(true).open(path)?.write_all(bytes)
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
@@ -212,10 +216,6 @@ impl File for RealFile {
 
     fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
         fallocate(&self.open.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
-    }
-
-    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()> {
-        fallocate(&self.open.file, FallocateFlags::COLLAPSE_RANGE, offset, len)
     }
 
     fn metadata(&self) -> io::Result<Metadata> {

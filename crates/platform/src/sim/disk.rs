@@ -16,12 +16,12 @@ use super::image::Image;
 use super::lock::SimLock;
 use super::space::{BLOCK_BYTES, Space};
 use super::tree::{DirNode, Edit, FileNode, Node, SIM_DEVICE, Tree, names};
-use super::watch::{Listeners, SimWatch};
+use super::watch::{Listener, Listeners, SimWatch};
 use crate::clock::{Clock, Timestamp};
 use crate::disk::{DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
 use crate::mapped::Mapped;
 use crate::random::Prng;
-use crate::watch::{OnChange, Watch, WatchGuard};
+use crate::watch::{OnChange, OnNames, Watch, WatchGuard};
 
 /// A simulated disk; see [`crate::sim`]. Clones are the same disk.
 #[derive(Clone)]
@@ -148,7 +148,7 @@ impl Machine {
         let course = self.begin(operation, path)?;
         if course != Course::Fails {
             for edit in &edits {
-                self.listeners.entry_changed(&self.tree, edit);
+                self.listeners.entry_changed(&self.tree, edit, operation == Operation::Rename);
             }
             self.tree.change(edits, now);
         }
@@ -353,9 +353,17 @@ impl Drop for Held<'_> {
 
 impl Watch for SimDisk {
     fn watch(&self, path: &Path, on_change: OnChange) -> io::Result<WatchGuard> {
-        let number = self.machine().listeners.add(path, on_change);
+        let number = self.machine().listeners.add(path, Listener::Path(on_change));
         Ok(WatchGuard::new(SimWatch { disk: self.clone(), number }))
     }
+
+    fn watch_names(&self, dir: &Path, on_names: OnNames) -> io::Result<WatchGuard> {
+        let number = self.machine().listeners.add(dir, Listener::Names(on_names));
+        Ok(WatchGuard::new(SimWatch { disk: self.clone(), number }))
+    }
+
+    /// Nothing is ever left to be told.
+    fn settle(&self) {}
 }
 
 impl fmt::Debug for SimDisk {
@@ -368,6 +376,7 @@ impl Disk for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let mut machine = self.machine();
         let node = self.find_or_create(&mut machine, path, mode)?;
+        machine.stats.opens += 1;
         let boot = machine.boot;
         Ok(Arc::new(SimFile::new(self.clone(), node, path.to_owned(), boot, mode != OpenMode::Read)))
     }
@@ -489,9 +498,15 @@ impl Disk for SimDisk {
         course.result()
     }
 
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let file = self.open(path, OpenMode::ReadWrite)?;
+        file.write_at(bytes, file.len()?)
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        let machine = self.machine();
+        let mut machine = self.machine();
         machine.check_power()?;
+        machine.stats.lists += 1;
         let dir = machine.tree.find_dir(path)?;
         let state = hold(&dir.state);
         let entry = |(name, node): (&std::ffi::OsString, &Node)| DirEntry {
@@ -502,8 +517,9 @@ impl Disk for SimDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let machine = self.machine();
+        let mut machine = self.machine();
         machine.check_power()?;
+        machine.stats.looks += 1;
         Ok(match machine.tree.find(path)? {
             Node::File(file) => file.metadata(),
             Node::Dir(dir) => {

@@ -1,16 +1,17 @@
 //! `backup`, and `restore --from`: the store does the work, here it is asked and reported.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::{AccountName, Error, ErrorKind, Result};
 use platform::Env;
 use serde_json::{Value, json};
-use store::backup::{Choice, Pick, Repository, Snapshot};
+use store::backup::{Choice, Identities, Pick, Recipients, Repository, Snapshot};
 use store::{Account, View};
 
 pub use store::backup::RestoreOptions as Place;
 
+use super::request::SecretKeys;
 use super::{Context, Progress, care, search};
 
 /// The snapshot that is meant: by name, by time, or the newest one.
@@ -22,9 +23,27 @@ pub fn pick(id: Option<String>, at_unix_seconds: Option<i64>) -> Pick {
     }
 }
 
+/// What is brought back.
+pub struct Source {
+    /// The directory of backups.
+    pub dir: PathBuf,
+    /// Whose snapshot.
+    pub user: AccountName,
+    /// Which one.
+    pub pick: Pick,
+    /// What opens it.
+    pub identities: Option<SecretKeys>,
+}
+
 /// `backup --to`: a snapshot of one account or of all. An account that cannot be backed up does not keep the others from it.
-pub fn save(context: &Context, user: Option<&str>, to: &Path, progress: &mut dyn Progress) -> Result<Value> {
-    let repository = Repository::create(context.store.env().clone(), to)?;
+pub fn save(
+    context: &Context,
+    user: Option<&str>,
+    to: &Path,
+    recipients: &[String],
+    progress: &mut dyn Progress,
+) -> Result<Value> {
+    let repository = Repository::create(context.store.env().clone(), to, Recipients::parse(recipients)?)?;
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for name in care::selected(context, user)? {
         let saved = context.store.account(&name).and_then(|account| repository.save(&account, &mut octets(progress)));
@@ -56,15 +75,15 @@ pub fn save(context: &Context, user: Option<&str>, to: &Path, progress: &mut dyn
 /// `restore --from`
 pub fn restore(
     context: &Context,
-    user: &AccountName,
-    from: &Path,
-    pick: &Pick,
+    from: Source,
     place: &Place,
     query: Option<&str>,
     progress: &mut dyn Progress,
 ) -> Result<Value> {
-    let repository = Repository::open(context.store.env().clone(), from)?;
-    let snapshot = repository.pick(user, pick)?;
+    let Source { dir, user, pick, identities } = from;
+    let identities = identities.map(SecretKeys::into_identities).transpose()?;
+    let repository = Repository::open(context.store.env().clone(), &dir)?.with_identities(identities);
+    let snapshot = repository.pick(&user, &pick)?;
     let now = context.store.env().clock.now().seconds;
     let choice = query.map(|query| move |account: &Account, view: &View| search::chosen(account, view, query, now));
     let choice = choice.as_ref().map(|choice| choice as &Choice<'_>);
@@ -112,8 +131,13 @@ fn row(snapshot: &Snapshot) -> Value {
 }
 
 /// `backup verify`
-pub fn verify(dir: &Path, user: Option<&str>, progress: &mut dyn Progress) -> Result<Value> {
-    let repository = Repository::open(Env::real(), dir)?;
+pub fn verify(
+    dir: &Path,
+    user: Option<&str>,
+    identities: Option<Identities>,
+    progress: &mut dyn Progress,
+) -> Result<Value> {
+    let repository = Repository::open(Env::real(), dir)?.with_identities(identities);
     let (mut snapshots, mut files, mut bytes, mut findings) = (0, 0, 0, Vec::new());
     for name in selected(&repository, user)? {
         let report = repository.verify(&name, &mut octets(progress))?;

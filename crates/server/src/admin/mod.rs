@@ -25,7 +25,7 @@ use crate::users::Directory;
 pub use convert::Step as ConvertStep;
 pub use new_mail::NewMailDefaults;
 pub use progress::{Notice, Progress};
-pub use request::{AccountForm, Format, LayoutForm, NewMail, Password, QuotaLimit, Request};
+pub use request::{AccountForm, Format, LayoutForm, NewMail, Password, QuotaLimit, Request, SecretKeys};
 
 /// What a command works on.
 pub struct Context {
@@ -81,15 +81,16 @@ pub fn run(context: &Context, request: Request, progress: &mut dyn Progress) -> 
             };
             convert::run(context, &user, to, step, progress)
         }
-        Request::Backup { user, to } => backup::save(context, user.as_deref(), &to, progress),
-        Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user, query } => {
+        Request::Backup { user, to, recipients } => backup::save(context, user.as_deref(), &to, &recipients, progress),
+        Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user, query, identities } => {
             let place = backup::Place {
                 account: AccountName::new(as_user.as_ref().unwrap_or(&user))?,
                 mailbox: mailbox.as_deref().map(MailboxName::new).transpose()?,
                 into: into.as_deref().map(MailboxName::new).transpose()?,
             };
             let pick = backup::pick(snapshot, at_unix_seconds);
-            backup::restore(context, &AccountName::new(&user)?, &from, &pick, &place, query.as_deref(), progress)
+            let from = backup::Source { dir: from, user: AccountName::new(&user)?, pick, identities };
+            backup::restore(context, from, &place, query.as_deref(), progress)
         }
         Request::Check { user, repair } => care::check(context, user.as_deref(), repair, progress),
         Request::Search { user, mailbox, query, imap, verify } => {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use store::backup::Identities;
 
 use crate::pull::Remote;
 use crate::users::{Credentials, ScramSecrets};
@@ -111,6 +112,9 @@ pub enum Request {
         user: Option<String>,
         /// The directory of backups; made when it is not there.
         to: PathBuf,
+        /// To whom it is encrypted, public keys of age; to nobody when there are none.
+        #[serde(default)]
+        recipients: Vec<String>,
     },
     /// Brings a snapshot back.
     RestoreBackup {
@@ -131,6 +135,9 @@ pub enum Request {
         /// Messages that these terms name only.
         #[serde(default)]
         query: Option<String>,
+        /// What opens it when it is encrypted.
+        #[serde(default)]
+        identities: Option<SecretKeys>,
     },
     /// Verifies every record and checksum.
     Check {
@@ -221,6 +228,30 @@ pub enum Format {
     Mbox,
     /// A Maildir a mailbox.
     Maildir,
+}
+
+/// The text of a file of identities: secret keys of age, for one restore only.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretKeys(String);
+
+impl SecretKeys {
+    /// For a request.
+    pub fn new(text: String) -> Self {
+        SecretKeys(text)
+    }
+
+    /// For the backup.
+    pub fn into_identities(self) -> model::Result<Identities> {
+        Identities::parse(self.0.as_bytes())
+    }
+}
+
+/// Without the secrets.
+impl std::fmt::Debug for SecretKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretKeys")
+    }
 }
 
 /// A password as it is stored: hashed by the command line, so that it crosses no socket.

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use model::{Error, ErrorKind, Result};
 use platform::Env;
 use serde_json::Value;
+use store::backup::Identities;
 
 use super::args::{Admin, Backup, BackupAction, BackupOptions, Convert, Global, RemoteOptions, User};
 use super::bar::Bar;
 use super::since::Since;
 use super::{password, print};
-use crate::admin::{self, NewMail, Password, Progress, Request, backup};
+use crate::admin::{self, NewMail, Password, Progress, Request, SecretKeys, backup};
 use crate::config::Config;
 use crate::control;
 use crate::pull::Remote;
@@ -25,7 +26,8 @@ const DAMAGED: u8 = 3;
 /// Runs a command and prints its result.
 pub fn run(global: &Global, config: &Config, command: Admin) -> Result<ExitCode> {
     let mut bar = Bar::new(global.quiet || global.json);
-    let result = execute(config, request(command)?, &mut bar);
+    let is_all = matches!(command, Admin::Import { index: true, .. });
+    let result = execute(config, request(command, config)?, is_all, &mut bar);
     bar.finish();
     show(global, &result?)
 }
@@ -41,7 +43,7 @@ fn show(global: &Global, result: &Value) -> Result<ExitCode> {
     Ok(if damaged { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS })
 }
 
-fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
+fn execute(config: &Config, request: Request, is_all: bool, bar: &mut Bar) -> Result<Value> {
     let data = &config.server.data;
     let env = Env::real();
     match open_store(&env, config) {
@@ -52,7 +54,7 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
                 Request::Import { .. }
                 | Request::Pull { .. }
                 | Request::RestoreBackup { .. }
-                | Request::Convert { .. } => beside_maintenance(&context, request, bar),
+                | Request::Convert { .. } => beside_maintenance(&context, request, is_all, bar),
                 _ => admin::run(&context, request, bar),
             }
         }
@@ -66,15 +68,16 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
     }
 }
 
-/// Runs a command that writes a lot with the store's background work beside it, and then does what is left of that, so that the
-/// account takes the space that it will keep.
-fn beside_maintenance(context: &admin::Context, request: Request, bar: &mut Bar) -> Result<Value> {
+/// Runs a command that writes a lot with the store's background work beside it, and then does what is left of that: the sealing of what was
+/// written, or, where `is_all` says so, everything, the indexes too, which else a server makes.
+fn beside_maintenance(context: &admin::Context, request: Request, is_all: bool, bar: &mut Bar) -> Result<Value> {
     let maintenance = Maintenance::start_eager(Arc::clone(&context.store))?;
     let result = admin::run(context, request, bar);
     maintenance.stop();
     let result = result?;
     while !bar.is_cancelled() {
-        match context.store.maintain() {
+        let step = if is_all { context.store.maintain() } else { context.store.seal() };
+        match step {
             Ok(true) => {}
             Ok(false) => break,
             // What was imported is there; a server will try again.
@@ -87,7 +90,7 @@ fn beside_maintenance(context: &admin::Context, request: Request, bar: &mut Bar)
     Ok(result)
 }
 
-fn request(command: Admin) -> Result<Request> {
+fn request(command: Admin, config: &Config) -> Result<Request> {
     Ok(match command {
         Admin::User(User::Add { name, password_stdin, mail }) => {
             let path = |path: Option<PathBuf>| path.map(|path| absolute(&path)).transpose();
@@ -105,7 +108,7 @@ fn request(command: Admin) -> Result<Request> {
         Admin::User(User::Remove { name, delete_mail }) => Request::UserRemove { user: name, delete_mail },
         Admin::User(User::List) => Request::UserList,
         Admin::User(User::Quota { name, storage, messages }) => Request::UserQuota { user: name, storage, messages },
-        Admin::Import { user, mailbox, paths, remote } => match &remote.from {
+        Admin::Import { user, mailbox, paths, remote, index: _ } => match &remote.from {
             Some(url) => pull_request(user, mailbox, url, &remote)?,
             None => {
                 let paths = paths.iter().map(|path| absolute(path)).collect::<Result<_>>()?;
@@ -119,9 +122,10 @@ fn request(command: Admin) -> Result<Request> {
             let to = NewMail { format: to, inbox: path(inbox)?, mail_root: path(mail_root)?, layout };
             Request::Convert { user, to, finish, roll_back: rollback }
         }
-        Admin::Backup(Backup { user, to, .. }) => {
+        Admin::Backup(Backup { user, to, recipient, .. }) => {
             let to = to.ok_or_else(|| Error::new(ErrorKind::Invalid, "--to DIR is missing"))?;
-            Request::Backup { user, to: absolute(&to)? }
+            let recipients = if recipient.is_empty() { config.backup.recipients.clone() } else { recipient };
+            Request::Backup { user, to: absolute(&to)?, recipients }
         }
         Admin::Check { user, repair } => Request::Check { user, repair },
         Admin::Search { user, mailbox, imap, verify, query } => {
@@ -152,7 +156,7 @@ fn restore_request(
     backup: BackupOptions,
 ) -> Result<Request> {
     let now = Env::real().clock.now().seconds;
-    let BackupOptions { from, at, snapshot, into, as_user, search: query } = backup;
+    let BackupOptions { from, at, snapshot, into, as_user, search: query, identity } = backup;
     if into.is_some() && mailbox.is_none() && query.is_none() {
         return Err(Error::new(ErrorKind::Invalid, "--into is for --mailbox or --search"));
     }
@@ -160,7 +164,18 @@ fn restore_request(
         (Some(from), mailbox, None) => {
             let at_unix_seconds = at.map(|at| at.unix_seconds(now));
             let from = absolute(&from)?;
-            Ok(Request::RestoreBackup { user, from, snapshot, at_unix_seconds, mailbox, into, as_user, query })
+            let identities = identity.map(|file| identity_file(&file).map(SecretKeys::new)).transpose()?;
+            Ok(Request::RestoreBackup {
+                user,
+                from,
+                snapshot,
+                at_unix_seconds,
+                mailbox,
+                into,
+                as_user,
+                query,
+                identities,
+            })
         }
         (None, Some(mailbox), Some(since)) => {
             Ok(Request::Restore { user, mailbox, since_unix_seconds: since.unix_seconds(now) })
@@ -169,12 +184,24 @@ fn restore_request(
     }
 }
 
+/// The text of a file with secret keys: it goes to the server, which may not read the file.
+fn identity_file(path: &Path) -> Result<String> {
+    let text = match path.as_os_str() == "-" {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    text.map_err(|error| Error::from(error).context(path.display()))
+}
+
 /// `backup list`, `verify` and `forget`: they need the directory of backups and nothing else.
 pub fn backups(global: &Global, action: BackupAction) -> Result<ExitCode> {
     let mut bar = Bar::new(global.quiet || global.json);
     let result = match action {
         BackupAction::List { dir, user } => backup::list(&dir, user.as_deref()),
-        BackupAction::Verify { dir, user } => backup::verify(&dir, user.as_deref(), &mut bar),
+        BackupAction::Verify { dir, user, identity } => {
+            let identities = identity.map(|file| Identities::parse(identity_file(&file)?.as_bytes())).transpose()?;
+            backup::verify(&dir, user.as_deref(), identities, &mut bar)
+        }
         BackupAction::Forget { dir, user, keep } => backup::forget(&dir, user.as_deref(), keep),
     };
     bar.finish();

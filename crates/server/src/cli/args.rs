@@ -85,6 +85,15 @@ pub enum Command {
     /// Take care of the database that the configuration names
     #[command(subcommand)]
     Sql(Sql),
+    /// Move an account from one database to another (`sql.cells`), while servers use it; an interrupted move goes on where it was
+    Move {
+        /// Whose account
+        #[arg(long)]
+        user: String,
+        /// The cell that it moves to; the database of `sql.urls` is "main"
+        #[arg(long)]
+        cell: String,
+    },
     #[command(flatten)]
     Admin(Admin),
 }
@@ -103,6 +112,18 @@ pub enum Sql {
     Update,
     /// Say whether the database answers and its tables are those that this program needs
     Check,
+    /// Measure how many bare transactions of the kind that an append is the database does in a second; what is made for it is removed
+    Measure {
+        /// Connections at once
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        connections: u32,
+        /// For how long
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+        seconds: u32,
+        /// Octets of each message's body
+        #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+        octets: u32,
+    },
 }
 
 /// What to do with the configuration.
@@ -138,6 +159,9 @@ pub enum Admin {
         /// What to import
         #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// Without a server: make the search index before this ends, and not later beside the server's work
+        #[arg(long)]
+        index: bool,
         #[command(flatten)]
         remote: RemoteOptions,
     },
@@ -232,6 +256,9 @@ pub struct BackupOptions {
     /// Put everything into the account of another user, which is made when it is not there
     #[arg(long, requires = "from", value_name = "OTHER")]
     pub as_user: Option<String>,
+    /// For an encrypted backup: the file with a secret key, as age-keygen writes it; - is standard input
+    #[arg(long, requires = "from", value_name = "FILE")]
+    pub identity: Option<PathBuf>,
 }
 
 /// `convert`
@@ -274,6 +301,9 @@ pub struct Backup {
     /// The directory of backups; made when it is not there
     #[arg(long, value_name = "DIR", required = true)]
     pub to: Option<PathBuf>,
+    /// Encrypt it to this public key of age (age1...); may be repeated: each of them opens it. Without it to those of `backup.recipients`
+    #[arg(long, value_name = "KEY")]
+    pub recipient: Vec<String>,
     #[command(subcommand)]
     pub action: Option<BackupAction>,
 }
@@ -298,6 +328,9 @@ pub enum BackupAction {
         /// One account only
         #[arg(long)]
         user: Option<String>,
+        /// Decrypt an encrypted backup as well, with the secret key in this file; - is standard input
+        #[arg(long, value_name = "FILE")]
+        identity: Option<PathBuf>,
     },
     /// Remove old snapshots, and what only they needed
     Forget {

@@ -1,10 +1,10 @@
-//! Search results that are kept up to date: the contexts of RFC 5267 §4.3.
+//! Search results that are kept up to date: the contexts of RFC 5267 §4.3, and what is fetched of new messages in them (RFC 5465 §7).
 //!
 //! Only what has changed is searched again: whether a message matches depends on nothing but its entry and its bytes. Invariant: between
 //! two commands a context holds exactly what its search would find in the view, and the client, following ADDTO and REMOVEFROM, the same.
 //! (Keys that depend on the clock, OLDER and YOUNGER, are the exception: they are looked at when something else changes.)
 
-use imap_proto::command::SearchKey;
+use imap_proto::command::{FetchAtt, SearchKey};
 use model::{NumSet, UidSet};
 use store::View;
 use store::order::{Sort, SortCriterion};
@@ -28,12 +28,16 @@ const TOO_MANY_RESULTS: &str = "Too many results (limit context_results_max)";
 pub(crate) struct Context {
     /// The tag of its command.
     pub tag: String,
+    /// What its responses begin with, up to the closing parenthesis: `(TAG "a"`, for ESEARCH with mailbox and UIDVALIDITY (RFC 7377 §2.1).
+    correlator: Vec<u8>,
     /// Whether the client wants UIDs.
     uid: bool,
     /// What is searched for, with all numbers as UIDs.
     key: SearchKey,
     charset: Option<String>,
     criteria: Vec<SortCriterion>,
+    /// What is fetched of new messages that match.
+    items: Vec<FetchAtt>,
     results: Results,
 }
 
@@ -46,9 +50,29 @@ enum Results {
 }
 
 impl Context {
-    pub fn new(tag: &str, uid: bool, key: SearchKey, charset: Option<String>, criteria: &[SortCriterion]) -> Self {
+    pub fn new(
+        tag: &str,
+        uid: bool,
+        key: SearchKey,
+        charset: Option<String>,
+        criteria: &[SortCriterion],
+        items: &[FetchAtt],
+    ) -> Self {
         let results = if criteria.is_empty() { Results::Set(UidSet::new()) } else { Results::Sorted(Vec::new()) };
-        Context { tag: tag.to_owned(), uid, key, charset, criteria: criteria.to_vec(), results }
+        let mut correlator = Vec::new();
+        write_tag(&mut correlator, tag);
+        let (tag, criteria, items) = (tag.to_owned(), criteria.to_vec(), items.to_vec());
+        Context { tag, correlator, uid, key, charset, criteria, items, results }
+    }
+
+    /// With another beginning of its responses.
+    pub fn correlated_by(self, correlator: &[u8]) -> Self {
+        Context { correlator: correlator.to_vec(), ..self }
+    }
+
+    /// Whether something is fetched of new messages.
+    pub fn fetches(&self) -> bool {
+        !self.items.is_empty()
     }
 
     /// What the search has found, sequence numbers of `view`.
@@ -135,7 +159,7 @@ impl Context {
             return;
         }
         out.extend_from_slice(b"* ESEARCH ");
-        write_tag(out, &self.tag);
+        out.extend_from_slice(&self.correlator);
         out.push(b')');
         if self.uid {
             out.extend_from_slice(b" UID");
@@ -189,9 +213,45 @@ fn sorted_item(name: &str, view: &View, uid: bool, pairs: &[(usize, Vec<u32>)], 
     }
 }
 
+/// Messages that a FETCH response is due for, by what is wanted of them: none is in two of the sets.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    wanted: Vec<(Vec<FetchAtt>, UidSet)>,
+}
+
+impl Arrivals {
+    /// Of these messages, these items too. RFC 5465 §5.2: all that is wanted of a message comes in a single response, each item once.
+    pub fn want(&mut self, items: &[FetchAtt], uids: &UidSet) {
+        let mut rest = uids.clone();
+        for at in 0..self.wanted.len() {
+            let Some((have, of)) = self.wanted.get_mut(at) else { break };
+            let both = of.intersection(&rest);
+            if both.is_empty() {
+                continue;
+            }
+            let mut all = have.clone();
+            all.extend(items.iter().filter(|item| !have.contains(item)).cloned());
+            *of = of.difference(&both);
+            rest = rest.difference(&both);
+            self.wanted.push((all, both));
+        }
+        self.wanted.push((items.to_vec(), rest));
+        self.wanted.retain(|(items, uids)| !items.is_empty() && !uids.is_empty());
+    }
+
+    /// The next of them.
+    pub fn next(&mut self) -> Option<(Vec<FetchAtt>, UidSet)> {
+        self.wanted.pop()
+    }
+}
+
 /// Brings all contexts up to date with entries that were added or changed.
 pub(crate) struct ContextRun {
     changed: UidSet,
+    /// Those of them that are new, and may be fetched.
+    arrived: UidSet,
+    /// What is to be fetched of them.
+    pub arrivals: Arrivals,
     /// The context that is being looked at.
     at: usize,
     state: State,
@@ -205,8 +265,9 @@ enum State {
 }
 
 impl ContextRun {
-    pub fn new(changed: UidSet) -> Self {
-        ContextRun { changed, at: 0, state: State::Starting }
+    /// `arrivals`: what is to be fetched of `arrived` in any case.
+    pub fn new(changed: UidSet, arrived: UidSet, arrivals: Arrivals) -> Self {
+        ContextRun { changed, arrived, arrivals, at: 0, state: State::Starting }
     }
 
     /// Does a bounded piece of work; true when all is done.
@@ -266,6 +327,8 @@ impl ContextRun {
                 let Some((seqs, _)) = search.step()? else { return Ok(false) };
                 let matching = view.uids_of(&seqs);
                 let added = matching.difference(&context.results());
+                // RFC 5465 §7: not of messages that match because their flags changed.
+                self.arrivals.want(&context.items, &added.intersection(&self.arrived));
                 let mut items = Vec::new();
                 context.remove(view, &self.changed.difference(&matching), &mut items);
                 if !context.criteria.is_empty() && !added.is_empty() {
@@ -301,8 +364,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_wanted_of_a_message_comes_once() {
+        let uids = |numbers: &[u32]| numbers.iter().copied().collect::<UidSet>();
+        let mut arrivals = Arrivals::default();
+        arrivals.want(&[FetchAtt::Uid], &uids(&[1, 2, 3]));
+        arrivals.want(&[], &uids(&[3]));
+        arrivals.want(&[FetchAtt::Flags, FetchAtt::Uid], &uids(&[2, 4]));
+        arrivals.want(&[FetchAtt::ModSeq], &uids(&[2, 3]));
+        let mut all: Vec<_> = std::iter::from_fn(|| arrivals.next()).collect();
+        all.sort_by_key(|(_, uids)| uids.first());
+        let expected = [
+            (vec![FetchAtt::Uid], uids(&[1])),
+            (vec![FetchAtt::Uid, FetchAtt::Flags, FetchAtt::ModSeq], uids(&[2])),
+            (vec![FetchAtt::Uid, FetchAtt::ModSeq], uids(&[3])),
+            (vec![FetchAtt::Flags, FetchAtt::Uid], uids(&[4])),
+        ];
+        assert_eq!(all, expected);
+    }
+
+    #[test]
     fn results_have_a_limit() {
-        let of = |results| Context { results, ..Context::new("a", true, SearchKey::All, None, &[]) };
+        let of = |results| Context { results, ..Context::new("a", true, SearchKey::All, None, &[], &[]) };
         let most = CONTEXT_RESULTS_MAX as u32;
         let apart = |count: u32| Results::Set((1..=count).map(|n| 2 * n).collect());
         assert!(!of(apart(most)).is_too_large() && of(apart(most + 1)).is_too_large());

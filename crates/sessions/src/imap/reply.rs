@@ -152,10 +152,10 @@ pub(crate) enum Progress {
 pub(crate) type Started = Result<Reply, Stop>;
 
 /// Changes the account, and answers when the change is durable: `answer` is given what `change` gave. No thread waits meanwhile. An error
-/// of `change` is returned at once, one of the disk is the command's answer.
+/// of `change` is returned at once, one of the disk is the command's answer. `change` runs again when another node of a cluster came in between.
 pub(crate) fn commit<T: Send + 'static>(
     account: Arc<Account>,
-    change: impl FnOnce(&mut Edit<'_>) -> Result<T>,
+    change: impl FnMut(&mut Edit<'_>) -> Result<T> + Send + 'static,
     answer: impl FnOnce(&mut Session, T, &mut Output) -> Result<Done, Stop> + Send + 'static,
 ) -> Result<Reply> {
     let pending = account.begin(change)?;

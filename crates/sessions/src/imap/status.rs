@@ -34,6 +34,9 @@ pub(crate) fn answer(error: &Error) -> Done {
         ErrorKind::ReadOnlyAfterFailure => {
             Done::no("Nothing can be written after a failure of the storage").with_code("UNAVAILABLE")
         }
+        ErrorKind::TakenOver => {
+            Done::no("Another node writes to the account all the time; try again").with_code("UNAVAILABLE")
+        }
         ErrorKind::Io => Done::no("The server's storage failed").with_code("UNAVAILABLE"),
         ErrorKind::AuthenticationFailed => Done::no("Wrong user or password").with_code("AUTHENTICATIONFAILED"),
     }
@@ -42,7 +45,11 @@ pub(crate) fn answer(error: &Error) -> Done {
 /// Whether an administrator wants to hear of this error: the machine is at fault, not the client.
 pub(crate) fn is_ours(kind: ErrorKind) -> bool {
     match kind {
-        ErrorKind::Corrupt | ErrorKind::DiskFull | ErrorKind::ReadOnlyAfterFailure | ErrorKind::Io => true,
+        ErrorKind::Corrupt
+        | ErrorKind::DiskFull
+        | ErrorKind::ReadOnlyAfterFailure
+        | ErrorKind::TakenOver
+        | ErrorKind::Io => true,
         ErrorKind::NotFound
         | ErrorKind::AlreadyExists
         | ErrorKind::Invalid
@@ -81,6 +88,7 @@ mod tests {
             ErrorKind::Corrupt,
             ErrorKind::DiskFull,
             ErrorKind::ReadOnlyAfterFailure,
+            ErrorKind::TakenOver,
             ErrorKind::Io,
             ErrorKind::AuthenticationFailed,
         ] {

@@ -10,7 +10,8 @@ use model::{Flags, NumSet, SeqNum, UidSet};
 use store::{Changes, FlagNames, StoreMode, View};
 
 use super::cmd::fetch::FetchRun;
-use super::context::ContextRun;
+use super::context::{Arrivals, Context, ContextRun};
+use super::notify::Watch;
 use super::reply::{Progress, Running, Stop};
 use super::state::{Selected, Session};
 use super::write::{self, FlagsLine};
@@ -42,18 +43,25 @@ pub(crate) struct Updates {
     middle: Option<Middle>,
     /// Flags still to come, sequence numbers of the new view.
     flags: Flagged,
-    /// What there is to say of search results that the client follows.
-    contexts: Option<Box<Followed>>,
-    /// What the client wants to know of new messages: behind all of that (RFC 5465 §5.2).
-    arrivals: Option<Box<FetchRun>>,
+    /// What there is to say of search results that the client follows, and of new messages.
+    followed: Box<Followed>,
 }
 
-/// What changes in the contexts of the session.
+/// What changes in the contexts of the session, and what the client wants to know of new messages.
+///
+/// RFC 5465 §5.2 has what NOTIFY fetches of new messages behind any ADDTO, §7 what UPDATE fetches before it, §5.2 both in one response:
+/// with items of NOTIFY, all of it comes behind, without, before.
+#[derive(Default)]
 struct Followed {
-    /// What they lose to expunges, in the numbers of before: it must come first (RFC 5267 §4.3.4).
+    /// What the contexts lose to expunges, in the numbers of before: it must come first (RFC 5267 §4.3.4).
     lost: Vec<u8>,
     /// What they gain and lose by the rest: it comes behind the EXISTS that makes the numbers valid (RFC 5267 §4.3.3).
-    changed: ContextRun,
+    changed: Option<ContextRun>,
+    /// What the contexts have to say, when it waits for what is fetched.
+    held: Option<Output>,
+    /// What is still to be fetched of new messages.
+    arrivals: Arrivals,
+    fetching: Option<Box<FetchRun>>,
 }
 
 #[derive(Default)]
@@ -109,9 +117,8 @@ impl Updates {
         if changes.is_empty() && flagged.is_empty() && !gone {
             return None;
         }
-        let contexts = before.map(|before| Box::new(followed(selected, &before, &changes)));
         let seqs = selected.view.seqs_of(&flagged);
-        let added = selected.added(changes.added);
+        let followed = Box::new(followed(selected, session.notify.as_deref(), before.as_ref(), &changes));
         let (expunged, vanished) =
             if qresync { (NumSet::new(), changes.expunged_uids) } else { (changes.expunged_seqs, NumSet::new()) };
         Some(Updates {
@@ -119,16 +126,15 @@ impl Updates {
             vanished: vanished.ranges().to_vec(),
             middle: Some(Middle { exists: changes.added > 0, keywords: changes.keywords_changed, gone }),
             flags: Flagged { seqs: seqs.ranges().iter().copied().collect(), silent, modseq_known, uid: own.uid },
-            contexts,
-            arrivals: arrivals(session, &added),
+            followed,
         })
     }
 
     /// Writes until the output is full; true when all is said.
     pub fn pull(&mut self, session: &mut Session, out: &mut Output) -> bool {
         while !out.is_full() {
-            if let Some(followed) = self.contexts.as_mut().filter(|followed| !followed.lost.is_empty()) {
-                out.push(&std::mem::take(&mut followed.lost));
+            if !self.followed.lost.is_empty() {
+                out.push(&std::mem::take(&mut self.followed.lost));
             } else if let Some(seq) = pop_last(&mut self.expunged) {
                 out.push(b"* ");
                 number(out.bytes_mut(), u64::from(seq));
@@ -138,22 +144,41 @@ impl Updates {
                 vanished_line(out, &self.vanished.split_off(from), false);
             } else if let Some(middle) = self.middle.take() {
                 middle.write(session, out);
-            } else if !self.flags.pull(session, out) || !self.follow_contexts(session, out) {
-                return false;
             } else {
-                return self.tell_arrivals(session, out);
+                return self.flags.pull(session, out) && self.followed.pull(session, out);
             }
         }
         false
     }
+}
 
-    fn follow_contexts(&mut self, session: &mut Session, out: &mut Output) -> bool {
-        self.contexts.as_mut().is_none_or(|followed| followed.changed.pull(session, out))
+impl Followed {
+    /// Writes until the output is full; true when all is said.
+    fn pull(&mut self, session: &mut Session, out: &mut Output) -> bool {
+        if let Some(changed) = &mut self.changed {
+            if !changed.pull(session, self.held.as_mut().unwrap_or(out)) {
+                return false;
+            }
+            self.arrivals = std::mem::take(&mut changed.arrivals);
+            self.changed = None;
+        }
+        if !self.tell_arrivals(session, out) {
+            return false;
+        }
+        if let Some(held) = self.held.take() {
+            out.push(held.pending());
+        }
+        true
     }
 
     fn tell_arrivals(&mut self, session: &mut Session, out: &mut Output) -> bool {
-        let Some(arrivals) = &mut self.arrivals else { return true };
-        match arrivals.pull(session, out) {
+        if self.fetching.is_none() {
+            let Some((items, uids)) = self.arrivals.next() else { return true };
+            let (Ok(account), Some(selected)) = (session.account(), &session.selected) else { return true };
+            self.fetching = Some(Box::new(FetchRun::quiet(session, account, &items, selected.view.seqs_of(&uids))));
+        }
+        let Some(fetching) = &mut self.fetching else { return true };
+        match fetching.pull(session, out) {
             Ok(Progress::Done(_)) => {}
             Ok(_) => return false,
             Err(Stop::Error(error)) => session.context.observer.error(&session.connection, "NOTIFY", &error),
@@ -163,31 +188,29 @@ impl Updates {
             }
             Err(Stop::Done(_)) => {}
         }
-        self.arrivals = None;
-        true
+        self.fetching = None;
+        // There may be others, of which something else is wanted.
+        false
     }
 }
 
-/// The FETCH responses about messages that somebody else has put there.
-fn arrivals(session: &Session, added: &UidSet) -> Option<Box<FetchRun>> {
-    let (watch, selected) = (session.notify.as_ref()?, session.selected.as_ref()?);
-    let items = &watch.selected.as_ref()?.items;
-    let added = watch.not_own(selected.mailbox, added);
-    if items.is_empty() || added.is_empty() {
-        return None;
-    }
-    let account = session.account().ok()?;
-    Some(Box::new(FetchRun::quiet(session, account, items, selected.view.seqs_of(&added))))
-}
-
-/// Takes expunged entries out of the contexts, and begins to look at what was added or changed.
-fn followed(selected: &mut Selected, before: &View, changes: &Changes) -> Followed {
+/// Takes expunged entries out of the contexts, and begins to look at what was added or changed. `before`: the view as it was, where
+/// there are contexts.
+fn followed(selected: &mut Selected, watch: Option<&Watch>, before: Option<&View>, changes: &Changes) -> Followed {
+    let added = selected.added(changes.added);
+    // RFC 5465 §5.2: not of messages that this session has put there.
+    let arrived = watch.map_or_else(|| added.clone(), |watch| watch.not_own(selected.mailbox, &added));
+    let items = watch.and_then(|watch| watch.selected.as_ref()).map_or(&[][..], |events| &events.items);
+    let mut arrivals = Arrivals::default();
+    arrivals.want(items, &arrived);
+    let Some(before) = before else { return Followed { arrivals, ..Followed::default() } };
     let mut lost = Vec::new();
     for context in &mut selected.contexts {
         context.expunge(before, &changes.expunged_uids, &mut lost);
     }
-    let added = selected.added(changes.added);
-    Followed { lost, changed: ContextRun::new(changes.flags_changed.union(&added)) }
+    let is_held = items.is_empty() && selected.contexts.iter().any(Context::fetches);
+    let changed = Some(ContextRun::new(changes.flags_changed.union(&added), arrived, arrivals));
+    Followed { lost, changed, held: is_held.then(|| Output::new(usize::MAX)), ..Followed::default() }
 }
 
 impl Middle {

@@ -3,6 +3,7 @@
 //! Invariant: no more than [`COPIES_AT_ONCE`] copies wait for the disk, so that what they hold does not grow with their number.
 
 use std::collections::VecDeque;
+use std::slice;
 use std::sync::Arc;
 
 use model::{Error, ErrorKind, MailboxId, MailboxName, Result};
@@ -120,6 +121,7 @@ impl Delivery {
     fn begin(&mut self, store: &Store, recipient: &Recipient) -> Result<Pending<Option<Appended>>> {
         let account = open_account(store, &recipient.destination.account)?;
         let mailbox = mailbox(&account, &recipient.destination.place)?;
+        account.before_adding(mailbox);
         let message = match &mut self.message {
             Message::Whole(message) => message
                 .take()
@@ -128,10 +130,10 @@ impl Delivery {
         };
         let message = NewMessage { message, flags: FlagNames::default(), internal_date: None };
         match &self.identity {
-            None => account.begin(|edit| edit.append(mailbox, vec![message]).map(Some)),
+            None => account.begin(move |edit| edit.append(mailbox, slice::from_ref(&message)).map(Some)),
             Some(identity) => {
                 let id = identity.of(&recipient.address);
-                account.begin(|edit| edit.deliver(mailbox, message, id))
+                account.begin(move |edit| edit.deliver(mailbox, &message, id))
             }
         }
     }

@@ -77,7 +77,7 @@ impl Maildrop {
             flags: FlagNames { system: vec![flag], keywords: Vec::new() },
             unchanged_since: None,
         };
-        let pending = self.account.begin(|edit| {
+        let pending = self.account.begin(move |edit| {
             if mark_seen && !seen.is_empty() {
                 edit.store_flags(mailbox, &seen, &add(SystemFlag::Seen))?;
             }

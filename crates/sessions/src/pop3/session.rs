@@ -506,7 +506,9 @@ impl Pop3Session {
             ErrorKind::Expunged => (false, "The message was expunged meanwhile"),
             ErrorKind::Corrupt => (true, "[SYS/PERM] What is stored is damaged; the administrator can see where"),
             ErrorKind::DiskFull => (true, "[SYS/TEMP] The server's storage is full"),
-            ErrorKind::ReadOnlyAfterFailure | ErrorKind::Io => (true, "[SYS/TEMP] The server's storage failed"),
+            ErrorKind::ReadOnlyAfterFailure | ErrorKind::TakenOver | ErrorKind::Io => {
+                (true, "[SYS/TEMP] The server's storage failed")
+            }
             _ => (true, "[SYS/TEMP] That cannot be done now"),
         };
         if is_ours {

@@ -18,7 +18,9 @@ pub fn cluster() -> Arc<dyn Cluster> {
     DATABASE.with_borrow_mut(|database| {
         let (_, database) = database.get_or_insert_with(|| {
             let url = mariadb::fresh_database();
-            let settings = Settings { urls: vec![url.clone()], ..Settings::default() };
+            let patience = std::time::Duration::from_secs(60);
+            let settings =
+                Settings { urls: vec![url.clone()], timeout: patience, retry: patience, ..Settings::default() };
             let database = Database::new(Env::real(), settings).unwrap();
             database.update().unwrap();
             (mariadb::database_of(&url).to_owned(), database)
@@ -31,6 +33,7 @@ pub fn cluster() -> Arc<dyn Cluster> {
 }
 
 /// Changes the first octet of all that is stored of the messages of so many octets; how many those are.
+#[allow(dead_code, reason = "each test file uses a part")]
 pub fn damage(octets: usize) -> usize {
     DATABASE.with_borrow(|database| {
         let (name, _) = database.as_ref().unwrap();

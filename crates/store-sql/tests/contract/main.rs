@@ -28,7 +28,9 @@ use store_sql::{Database, Settings};
 
 /// Rows in a fresh database; what a node keeps besides is on a simulated disk.
 pub fn sql() -> support::Format {
-    let settings = Settings { urls: vec![mariadb::fresh_database()], ..Settings::default() };
+    let patience = std::time::Duration::from_secs(60);
+    let urls = vec![mariadb::fresh_database()];
+    let settings = Settings { urls, timeout: patience, retry: patience, ..Settings::default() };
     let database = Database::new(Env::real(), settings).unwrap();
     database.update().unwrap();
     support::on_cluster(database)

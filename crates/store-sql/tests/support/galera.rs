@@ -5,35 +5,26 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses a part")]
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::mariadb::free_port;
+
 /// How long a server may take to join.
-const JOIN: Duration = Duration::from_secs(120);
+const JOIN: Duration = Duration::from_secs(300);
+/// The wait between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(100);
 const PROVIDER: &str = "/usr/lib/galera/libgalera_smm.so";
-/// A silent server is out of the group after a second.
-const TIMEOUTS: &str = "evs.keepalive_period=PT0.2S;evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S;\
-                        evs.inactive_check_period=PT0.1S;evs.install_timeout=PT2S;gcache.size=32M";
+/// A silent server is out of the group after some seconds.
+const TIMEOUTS: &str = "evs.keepalive_period=PT0.2S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT4S;\
+                        evs.inactive_check_period=PT0.1S;evs.install_timeout=PT4S;gcache.size=32M";
 
 pub struct Group {
     dir: tempfile::TempDir,
     ports: Vec<[u16; 3]>,
     servers: Vec<Option<Child>>,
-}
-
-/// A port that is free now, outside of the range from which the system takes them for connections.
-fn free_port() -> u16 {
-    use std::sync::atomic::{AtomicU16, Ordering};
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    loop {
-        let port = 22_000 + (std::process::id() as u16 % 400) * 20 + NEXT.fetch_add(1, Ordering::Relaxed) % 20;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }
 
 impl Group {
@@ -49,7 +40,9 @@ impl Group {
         let mut install = as_mysql("mariadb-install-db");
         install.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
         install.arg(format!("--datadir={}", group.path(0, "data").display()));
-        assert!(install.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+        let done = install.output().unwrap();
+        let said = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        assert!(done.status.success(), "{}{}", said(&done.stdout), said(&done.stderr));
         for number in 0..3 {
             group.start(number, number == 0);
         }
@@ -94,6 +87,8 @@ impl Group {
         {
             let text = || fs::read_to_string(self.path(number, "log")).unwrap_or_default();
             assert!(begun.elapsed() < JOIN, "server {number} does not join:\n{}", text());
+            // Asking is a program of its own, and the servers need the machine.
+            std::thread::park_timeout(LOOK);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -13,7 +14,9 @@ use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to begin.
-const BEGIN: Duration = Duration::from_secs(60);
+const BEGIN: Duration = Duration::from_secs(300);
+/// The wait between two looks whether it has.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Runs the server, and when the input ends, kills it and waits for it; the first argument is what to remove then.
 const KEEPER: &str = r#"dir=$1; shift; "$@" & pid=$!; echo $pid >"$dir/keeper.pid"; read _; kill -9 $pid; wait $pid; [ -e "$dir/keep" ] || rm -rf "$dir""#;
@@ -84,7 +87,7 @@ impl Server {
         while UnixStream::connect(self.dir.join("socket")).is_err() {
             let text = || fs::read_to_string(self.dir.join("log")).unwrap_or_default();
             assert!(begun.elapsed() < BEGIN, "the database does not begin:\n{}", text());
-            std::thread::yield_now();
+            std::thread::park_timeout(LOOK);
         }
     }
 
@@ -151,6 +154,18 @@ pub fn database_of(address: &str) -> &str {
         .rsplit('/')
         .find_map(|piece| piece.strip_prefix("test").map(|_| piece))
         .map_or("", |piece| piece.split('?').next().unwrap_or(""))
+}
+
+/// A port that is free now, outside of the range from which the system takes them for connections.
+pub fn free_port() -> u16 {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let port = 22_000 + (std::process::id() as u16 % 400) * 20 + NEXT.fetch_add(1, Ordering::Relaxed) % 20;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Servers are where only root's PATH leads.

@@ -7,16 +7,36 @@ use sha2::{Digest, Sha256};
 const FIRST_LINE: &str = "mailyard snapshot 1";
 /// The first line of one with octets beside the log.
 const FIRST_LINE_OCTETS: &str = "mailyard snapshot 2";
+/// The first line of one whose files are encrypted.
+const FIRST_LINE_ENCRYPTED: &str = "mailyard snapshot 3";
+/// Ends the name of a file that is encrypted.
+pub(super) const ENCRYPTED: &str = ".age";
 
 /// A file of the account's log, as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotFile {
     /// Its name in `log/`.
     pub name: String,
-    /// Octets.
+    /// Octets of its copy.
     pub len: u64,
-    /// SHA-256 of its octets, 64 hexadecimal digits.
+    /// SHA-256 of the octets of its copy, 64 hexadecimal digits.
     pub sha256: String,
+    /// What stands behind the digest in the name of the copy: nothing, or, where it is encrypted, `.age` or `.MARK.age`, with the mark by
+    /// which the account knows it again.
+    pub ending: String,
+}
+
+impl SnapshotFile {
+    /// The name of the copy.
+    pub fn stored_name(&self) -> String {
+        let SnapshotFile { name, sha256, ending, .. } = self;
+        format!("{name}.{sha256}{ending}")
+    }
+
+    /// Whether the copy is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        !self.ending.is_empty()
+    }
 }
 
 /// One account at one moment.
@@ -67,15 +87,19 @@ impl Snapshot {
 
     pub(super) fn write(&self) -> Vec<u8> {
         let Snapshot { id, account, time, frame, files, octets } = self;
-        let first_line = if octets.is_empty() { FIRST_LINE } else { FIRST_LINE_OCTETS };
+        let first_line = match (self.all_files().any(SnapshotFile::is_encrypted), octets.is_empty()) {
+            (true, _) => FIRST_LINE_ENCRYPTED,
+            (false, false) => FIRST_LINE_OCTETS,
+            (false, true) => FIRST_LINE,
+        };
         let mut text = format!("{first_line}\nid {id}\naccount {account}\ntime {time}\nframe {frame}\n");
-        for SnapshotFile { name, len, sha256 } in files {
-            text.push_str(&format!("file {name} {len} {sha256}\n"));
+        for (word, files) in [("file", files), ("octets", octets)] {
+            for SnapshotFile { name, len, sha256, ending } in files {
+                let space = if ending.is_empty() { "" } else { " " };
+                text.push_str(&format!("{word} {name} {len} {sha256}{space}{ending}\n"));
+            }
         }
-        for SnapshotFile { name, len, sha256 } in octets {
-            text.push_str(&format!("octets {name} {len} {sha256}\n"));
-        }
-        let digest = super::hex(Sha256::new_with_prefix(text.as_bytes()));
+        let digest = super::hex(&Sha256::digest(text.as_bytes()));
         text.push_str(&format!("sha256 {digest}\n"));
         text.into_bytes()
     }
@@ -85,15 +109,18 @@ impl Snapshot {
         let text = std::str::from_utf8(bytes).ok()?;
         let at = text.rfind("sha256 ")?;
         let (body, last) = text.split_at_checked(at)?;
-        let digest = super::hex(Sha256::new_with_prefix(body.as_bytes()));
+        let digest = super::hex(&Sha256::digest(body.as_bytes()));
         if last != format!("sha256 {digest}\n") {
             return None;
         }
         let mut lines = body.lines();
         let first_line = lines.next()?;
-        if ![FIRST_LINE, FIRST_LINE_OCTETS].contains(&first_line) {
-            return None;
-        }
+        let (may_have_octets, is_encrypted) = match first_line {
+            FIRST_LINE => (false, false),
+            FIRST_LINE_OCTETS => (true, false),
+            FIRST_LINE_ENCRYPTED => (true, true),
+            _ => return None,
+        };
         let id = lines.next()?.strip_prefix("id ")?.to_owned();
         let account = AccountName::new(lines.next()?.strip_prefix("account ")?).ok()?;
         let time = lines.next()?.strip_prefix("time ")?.parse().ok()?;
@@ -102,8 +129,8 @@ impl Snapshot {
         for line in lines {
             let (word, rest) = line.split_once(' ')?;
             match word {
-                "file" => files.push(file(rest)?),
-                "octets" if first_line == FIRST_LINE_OCTETS => octets.push(file(rest)?),
+                "file" => files.push(file(rest, is_encrypted)?),
+                "octets" if may_have_octets => octets.push(file(rest, is_encrypted)?),
                 _ => return None,
             }
         }
@@ -111,15 +138,23 @@ impl Snapshot {
     }
 }
 
-/// `NAME LEN SHA256`. A name that could lead out of the directory is none.
-fn file(line: &str) -> Option<SnapshotFile> {
+/// `NAME LEN SHA256`, and the ending where it is encrypted. A name that could lead out of the directory is none.
+fn file(line: &str, is_encrypted: bool) -> Option<SnapshotFile> {
     let mut words = line.split(' ');
     let (name, len, sha256) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
+    let ending = if is_encrypted { words.next()? } else { "" };
     let is_name = name.starts_with(|first: char| first.is_ascii_alphanumeric())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
-    let is_digest = sha256.len() == 64 && sha256.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_whole = is_name && is_digest && words.next().is_none();
-    is_whole.then(|| SnapshotFile { name: name.to_owned(), len, sha256: sha256.to_owned() })
+    let is_digest = sha256.len() == 64 && is_hex(sha256);
+    let mark = ending.strip_suffix(ENCRYPTED).map(|mark| mark.strip_prefix('.').unwrap_or(mark));
+    let is_ending = mark.map_or(ending.is_empty(), is_hex);
+    let is_whole = is_name && is_digest && is_ending && words.next().is_none();
+    let [name, sha256, ending] = [name, sha256, ending].map(str::to_owned);
+    is_whole.then_some(SnapshotFile { name, len, sha256, ending })
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -128,7 +163,10 @@ mod tests {
     use super::*;
 
     fn snapshot() -> Snapshot {
-        let file = |name: &str, len| SnapshotFile { name: name.to_owned(), len, sha256: "0f".repeat(32) };
+        let file = |name: &str, len| {
+            let [sha256, ending] = ["0f".repeat(32), String::new()];
+            SnapshotFile { name: name.to_owned(), len, sha256, ending }
+        };
         Snapshot {
             id: Snapshot::id_of(1_795_324_620, 0),
             account: AccountName::new("ann@example.org").unwrap(),
@@ -151,25 +189,42 @@ mod tests {
         let plain = Snapshot { octets: Vec::new(), ..snapshot };
         assert!(plain.write().starts_with(b"mailyard snapshot 1\n"), "older versions read it");
         assert_eq!(Snapshot::read(&plain.write()), Some(plain));
+        let encrypted = encrypted();
+        assert!(encrypted.write().starts_with(b"mailyard snapshot 3\n"));
+        assert_eq!(Snapshot::read(&encrypted.write()), Some(encrypted));
+    }
+
+    fn encrypted() -> Snapshot {
+        let mut snapshot = snapshot();
+        let endings = [format!(".{}.age", "5a".repeat(16)), ".age".to_owned(), ".age".to_owned()];
+        for (file, ending) in snapshot.files.iter_mut().chain(&mut snapshot.octets).zip(endings) {
+            file.ending = ending;
+        }
+        snapshot
     }
 
     #[test]
     fn every_damage_is_seen() {
-        let bytes = snapshot().write();
-        for at in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[at] ^= 1;
-            assert_eq!(Snapshot::read(&damaged), None, "octet {at}");
-            assert_eq!(Snapshot::read(&bytes[..at]), None, "cut at {at}");
+        for bytes in [snapshot().write(), encrypted().write()] {
+            for at in 0..bytes.len() {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1;
+                assert_eq!(Snapshot::read(&damaged), None, "octet {at}");
+                assert_eq!(Snapshot::read(&bytes[..at]), None, "cut at {at}");
+            }
         }
     }
 
     #[test]
     fn names_stay_in_the_directory() {
         let digest = "0".repeat(64);
-        assert!(file(&format!("tail-1 5 {digest}")).is_some());
+        assert!(file(&format!("tail-1 5 {digest}"), false).is_some());
+        assert!(file(&format!("tail-1 5 {digest} .0f.age"), true).is_some());
         for bad in ["../x", "a/b", ".x", "", "a b"] {
-            assert_eq!(file(&format!("{bad} 5 {digest}")), None, "{bad}");
+            assert_eq!(file(&format!("{bad} 5 {digest}"), false), None, "{bad}");
+        }
+        for bad in ["../x.age", "/.age", "age", ".xy.age", ".age x"] {
+            assert_eq!(file(&format!("tail-1 5 {digest} {bad}"), true), None, "{bad}");
         }
     }
 }

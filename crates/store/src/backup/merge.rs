@@ -14,8 +14,8 @@ use crate::account::{Account, FlagNames};
 use crate::import::flags_as_far_as_possible;
 
 /// A batch is committed when it has so many messages, or so many octets.
-const BATCH_MESSAGES: usize = 500;
-const BATCH_BYTES: u64 = 4 << 20;
+const BATCH_MESSAGES: usize = 2_000;
+const BATCH_BYTES: u64 = 8 << 20;
 
 /// Where messages go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ struct Ready {
 struct Waiting {
     row: Row,
     flags: FlagNames,
-    message: index::PendingMessage,
+    message: Arc<index::PendingMessage>,
 }
 
 /// Brings mailboxes back, one after another.
@@ -185,19 +185,19 @@ impl Merge<'_> {
         reader.range(row.email_id, 0..u64::MAX, &mut |piece| writer.write(piece))?;
         let keywords = row.flags.keyword_indexes().filter_map(|index| source.keywords().name(index).cloned());
         let flags = FlagNames { system: row.flags.system_flags().collect(), keywords: keywords.collect() };
-        Ok(Waiting { row: *row, flags, message: writer.finish(info.header_len)? })
+        Ok(Waiting { row: *row, flags, message: Arc::new(writer.finish(info.header_len)?) })
     }
 
     /// Adds messages, all or none.
     fn add(&mut self, ready: Ready, batch: Vec<Waiting>, skip_to: Option<Uid>) -> Result<()> {
         let Ready { id, keeps_uids, .. } = ready;
-        let (mut restored, mut other_uids, mut lost_keywords) = (0, 0, 0);
-        self.account.commit(|transaction| {
-            for Waiting { row, flags, message } in batch {
-                let (flags, has_lost) = flags_as_far_as_possible(transaction, id, &flags)?;
+        let (restored, other_uids, lost_keywords) = self.account.commit(|transaction| {
+            let (mut restored, mut other_uids, mut lost_keywords) = (0, 0, 0);
+            for Waiting { row, flags, message } in &batch {
+                let (flags, has_lost) = flags_as_far_as_possible(transaction, id, flags)?;
                 let is_free = transaction.mailbox(id)?.uidnext().is_some_and(|next| next <= row.uid);
                 let uid = Some(row.uid).filter(|_| keeps_uids && is_free);
-                let email_id = transaction.add_message(message)?;
+                let email_id = transaction.add_message(Arc::clone(message))?;
                 let save_date = Some(row.save_date);
                 let entry = NewEntry { uid, flags, internal_date: row.internal_date, save_date };
                 transaction.add_entry(id, email_id, &entry)?;
@@ -205,7 +205,8 @@ impl Merge<'_> {
                 other_uids += u64::from(keeps_uids && uid.is_none());
                 lost_keywords += u64::from(has_lost);
             }
-            skip_to.map_or(Ok(()), |uid| transaction.skip_uids(id, uid))
+            skip_to.map_or(Ok(()), |uid| transaction.skip_uids(id, uid))?;
+            Ok((restored, other_uids, lost_keywords))
         })?;
         self.report.restored += restored;
         self.report.other_uids += other_uids;

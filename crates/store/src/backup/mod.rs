@@ -6,6 +6,9 @@
 //! DIR/accounts/NAME/snapshots/ID            a manifest: which files, under which names, are the log at one moment
 //! ```
 //!
+//! All of a directory is encrypted, or nothing of it: then each file of the log is one that age's programs open (`keys`, `stored`), under
+//! the SHA-256 of its encrypted octets, and the manifests are plain. So backing up, listing, comparing and forgetting need no secret key.
+//!
 //! Invariants:
 //! - A manifest is written when every file that it names is there and durable, whole or not at all. So a snapshot that is listed can be
 //!   restored, whatever has interrupted this or a later backup.
@@ -15,11 +18,13 @@
 //! Sealed segments are copied once; the tails, at most some megabytes, with each snapshot. Octets of messages that lie in mbox files or Maildirs are
 //! read through their format and kept once, in packs of their own (`octets`). Byte tables: `docs/format-backup.md`.
 
+mod keys;
 mod manifest;
 mod merge;
 mod octets;
 mod restore;
 mod save;
+mod stored;
 mod verify;
 
 use std::ops::ControlFlow;
@@ -27,8 +32,8 @@ use std::path::{Path, PathBuf};
 
 use model::{AccountName, Error, ErrorKind, Result};
 use platform::{Disk, Env, LockGuard};
-use sha2::{Digest, Sha256};
 
+pub use keys::{Identities, Recipients};
 pub use manifest::{Snapshot, SnapshotFile};
 pub use restore::{Choice, RestoreOptions, RestoreReport};
 pub use save::SaveReport;
@@ -38,6 +43,8 @@ pub use verify::{BackupFinding, VerifyReport};
 const MARK_FILE: &str = "mailyard-backup";
 /// What it says.
 const MARK: &[u8] = b"mailyard backup 1\n";
+/// What it says when the files are encrypted.
+const MARK_ENCRYPTED: &[u8] = b"mailyard backup 2\n";
 /// Begins the name of a file that is not finished.
 const UNFINISHED: &str = ".new-";
 /// Octets that are copied or compared at a time.
@@ -62,6 +69,11 @@ pub enum Pick {
 pub struct Repository {
     env: Env,
     dir: PathBuf,
+    is_encrypted: bool,
+    /// To whom new files are encrypted.
+    recipients: Option<Recipients>,
+    /// What opens those that are there.
+    identities: Option<Identities>,
 }
 
 /// Keeps others from writing to the directory meanwhile.
@@ -73,20 +85,24 @@ pub(crate) struct Writing {
 impl Repository {
     /// A directory of backups that is there. [`ErrorKind::NotFound`] when it is none.
     pub fn open(env: Env, dir: &Path) -> Result<Repository> {
-        match env.disk.read(&dir.join(MARK_FILE)) {
-            Ok(mark) if mark == MARK => Ok(Repository { env, dir: dir.to_owned() }),
+        let is_encrypted = match env.disk.read(&dir.join(MARK_FILE)) {
+            Ok(mark) if mark == MARK => false,
+            Ok(mark) if mark == MARK_ENCRYPTED => true,
             Ok(_) => {
-                Err(Error::new(ErrorKind::Invalid, "the backup was made by another version").context(dir.display()))
+                let what = "the backup was made by another version";
+                return Err(Error::new(ErrorKind::Invalid, what).context(dir.display()));
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(Error::new(ErrorKind::NotFound, "there are no backups here").context(dir.display()))
+                return Err(Error::new(ErrorKind::NotFound, "there are no backups here").context(dir.display()));
             }
-            Err(error) => Err(Error::from(error).context(dir.display())),
-        }
+            Err(error) => return Err(Error::from(error).context(dir.display())),
+        };
+        Ok(Repository { env, dir: dir.to_owned(), is_encrypted, recipients: None, identities: None })
     }
 
-    /// The same, made when the directory is not there or empty.
-    pub fn create(env: Env, dir: &Path) -> Result<Repository> {
+    /// The same, made when the directory is not there or empty, to add snapshots: encrypted when there are recipients. [`ErrorKind::Invalid`]
+    /// when the snapshots that are there are not.
+    pub fn create(env: Env, dir: &Path, recipients: Option<Recipients>) -> Result<Repository> {
         let disk = &env.disk;
         disk.create_dir_all_durable(dir)?;
         if !disk.exists(&dir.join(MARK_FILE))? {
@@ -94,9 +110,34 @@ impl Repository {
             if disk.list(dir)?.iter().any(|entry| entry.name.as_encoded_bytes() != temporary.as_bytes()) {
                 return Err(Error::new(ErrorKind::Invalid, "the directory holds something else").context(dir.display()));
             }
-            disk.replace_file(&dir.join(MARK_FILE), &dir.join(temporary), MARK)?;
+            let mark = if recipients.is_some() { MARK_ENCRYPTED } else { MARK };
+            disk.replace_file(&dir.join(MARK_FILE), &dir.join(temporary), mark)?;
         }
-        Repository::open(env, dir)
+        let repository = Repository::open(env, dir)?;
+        let what = match (repository.is_encrypted, recipients.is_some()) {
+            (true, false) => "the backups here are encrypted: recipients are missing",
+            (false, true) => "the backups here are not encrypted: take another directory for those that are to be",
+            _ => return Ok(Repository { recipients, ..repository }),
+        };
+        Err(Error::new(ErrorKind::Invalid, what).context(dir.display()))
+    }
+
+    /// The same, with what opens encrypted files: restoring needs it, verifying reads them by it as well.
+    #[must_use]
+    pub fn with_identities(self, identities: Option<Identities>) -> Repository {
+        Repository { identities, ..self }
+    }
+
+    /// What opens the files. [`ErrorKind::Invalid`] when they are encrypted and nobody has said.
+    fn key(&self) -> Result<Option<&Identities>> {
+        match (self.is_encrypted, &self.identities) {
+            (false, _) => Ok(None),
+            (true, Some(identities)) => Ok(Some(identities)),
+            (true, None) => {
+                let what = "the backups are encrypted: an identity is needed, the secret key of a recipient";
+                Err(Error::new(ErrorKind::Invalid, what).context(self.dir.display()))
+            }
+        }
     }
 
     /// The accounts that have snapshots, sorted.
@@ -160,7 +201,7 @@ impl Repository {
 
     /// Where a file of a snapshot lies.
     fn path_of(&self, account: &AccountName, file: &SnapshotFile) -> PathBuf {
-        self.files_dir(account).join(format!("{}.{}", file.name, file.sha256))
+        self.files_dir(account).join(file.stored_name())
     }
 
     /// Lets nobody else write until the guard is dropped. [`ErrorKind::InUse`] when somebody does.
@@ -180,23 +221,6 @@ fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<String>> {
     }
 }
 
-fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The whole of a file in pieces, with its digest.
-fn read_through(disk: &dyn Disk, path: &Path, take: &mut dyn FnMut(&[u8], u64) -> Result<()>) -> Result<(u64, String)> {
-    let file = disk.open(path, platform::OpenMode::Read)?;
-    let mut hash = Sha256::new();
-    let (mut piece, mut at) = (vec![0; PIECE_BYTES as usize], 0u64);
-    loop {
-        let read = file.read_at(&mut piece, at)?;
-        let bytes = piece.get(..read).unwrap_or_default();
-        if bytes.is_empty() {
-            return Ok((at, hex(hash)));
-        }
-        hash.update(bytes);
-        take(bytes, at)?;
-        at += read as u64;
-    }
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,16 +2,23 @@
 //!
 //! A pack is written once. A later snapshot writes only what no pack has: by id, digest and sizes, which the log knows. So a backup is
 //! incremental for every format, and a snapshot is a consistent point: its log says which messages there are, the packs have them.
-//! Byte table: `docs/format-backup.md`.
+//! Where a backup is encrypted a list beside each pack has the marks of its messages instead (see [`Marker`]), since the server that makes
+//! backups cannot read the pack.
+//!
+//! Byte tables: `docs/format-backup.md`.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use index::{ForeignMessage, Log, State};
 use model::{EmailId, Error, ErrorKind, Result};
 use platform::{Disk, File, OpenMode};
 
-use super::{PIECE_BYTES, SnapshotFile};
+use super::keys::{MARK_BYTES, Marker};
+use super::{PIECE_BYTES, SnapshotFile, stored};
+
+/// The messages of a pack, in its order.
+pub(super) type PackTable = Vec<(EmailId, ForeignMessage)>;
 
 /// The last bytes of a pack.
 const MAGIC: &[u8; 8] = b"MYOCTS\x01\n";
@@ -27,6 +34,8 @@ const ENTRY_BYTES: usize = 24;
 const TRAILER_BYTES: usize = 24;
 /// Begins the name of a pack.
 pub(super) const PREFIX: &str = "octets-";
+/// The last bytes of a list.
+const LIST_MAGIC: &[u8; 8] = b"MYLIST\x01\n";
 /// As bodies in segments.
 const LEVEL: i32 = 3;
 /// The largest message: a larger block is damaged.
@@ -42,17 +51,17 @@ pub(super) fn needed(state: &State) -> Messages {
 
 /// Writes a pack.
 pub(super) struct PackWriter<'a> {
-    out: &'a dyn File,
+    out: stored::Writer<'a>,
     at: u64,
     block: Vec<u8>,
-    table: Vec<u8>,
-    pub(super) messages: u32,
+    /// Its messages.
+    pub(super) table: PackTable,
     pub(super) octets: u64,
 }
 
 impl<'a> PackWriter<'a> {
-    pub(super) fn new(out: &'a dyn File) -> Self {
-        PackWriter { out, at: 0, block: Vec::new(), table: Vec::new(), messages: 0, octets: 0 }
+    pub(super) fn new(out: stored::Writer<'a>) -> Self {
+        PackWriter { out, at: 0, block: Vec::new(), table: Vec::new(), octets: 0 }
     }
 
     /// Adds a message. One that has left its file is left out.
@@ -70,17 +79,13 @@ impl<'a> PackWriter<'a> {
             }
             read => read.map_err(|error| error.context(format!("the message {id}")))?,
         }
-        self.table.extend_from_slice(&id.0.to_le_bytes());
-        self.table.extend_from_slice(&known.digest.to_le_bytes());
-        self.table.extend_from_slice(&known.octets.to_le_bytes());
-        self.table.extend_from_slice(&known.header_octets.to_le_bytes());
-        self.messages += 1;
+        self.table.push((id, *known));
         self.octets += u64::from(known.octets);
         if self.block.len() >= BLOCK_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.out.write_at(bytes, self.at)?;
+        self.out.write(bytes)?;
         self.at += bytes.len() as u64;
         Ok(())
     }
@@ -96,18 +101,68 @@ impl<'a> PackWriter<'a> {
         self.put(&packed)
     }
 
-    /// Ends it; its length. Not durable yet.
-    pub(super) fn finish(mut self) -> Result<u64> {
+    /// Ends it and makes it durable: what it has, its length and its digest.
+    pub(super) fn finish(mut self) -> Result<(PackTable, u64, String)> {
         self.flush()?;
-        let table = std::mem::take(&mut self.table);
+        let table = self.table.iter().map(|(id, known)| entry(*id, known)).collect::<Vec<_>>().concat();
         let mut trailer = self.at.to_le_bytes().to_vec();
-        trailer.extend_from_slice(&self.messages.to_le_bytes());
+        trailer.extend_from_slice(&(self.table.len() as u32).to_le_bytes());
         trailer.extend_from_slice(&crc32c::crc32c(&table).to_le_bytes());
         trailer.extend_from_slice(MAGIC);
         self.put(&table)?;
         self.put(&trailer)?;
-        Ok(self.at)
+        let (len, sha256) = self.out.finish()?;
+        Ok((self.table, len, sha256))
     }
+}
+
+/// What a pack says of a message.
+fn entry(id: EmailId, known: &ForeignMessage) -> [u8; ENTRY_BYTES] {
+    let ForeignMessage { octets, header_octets, digest } = *known;
+    let mut entry = [0; ENTRY_BYTES];
+    let numbers = id.0.to_le_bytes().into_iter().chain(digest.to_le_bytes());
+    let numbers = numbers.chain(octets.to_le_bytes()).chain(header_octets.to_le_bytes());
+    entry.iter_mut().zip(numbers).for_each(|(place, byte)| *place = byte);
+    entry
+}
+
+type Mark = [u8; MARK_BYTES];
+
+fn mark(id: EmailId, known: &ForeignMessage, marker: &Marker) -> Mark {
+    marker.mark(&[b"message\n", &entry(id, known)])
+}
+
+/// Where the list of the encrypted pack at `path` is.
+pub(super) fn list_path(path: &Path) -> PathBuf {
+    path.with_extension("list")
+}
+
+/// The list of a pack with these messages.
+pub(super) fn list_of(table: &[(EmailId, ForeignMessage)], marker: &Marker) -> Vec<u8> {
+    let mut list = table.iter().map(|(id, known)| mark(*id, known, marker)).collect::<Vec<_>>().concat();
+    list.extend_from_slice(&crc32c::crc32c(&list).to_le_bytes());
+    list.extend_from_slice(LIST_MAGIC);
+    list
+}
+
+/// The marks in the list of the encrypted pack at `path`. `Corrupt` when it is damaged.
+pub(super) fn read_list(disk: &dyn Disk, path: &Path) -> Result<HashSet<Mark>> {
+    let damaged = || Error::new(ErrorKind::Corrupt, "the list of a pack is damaged");
+    let bytes = disk.read(&list_path(path))?;
+    let (marks, crc) = bytes.strip_suffix(LIST_MAGIC).and_then(<[u8]>::split_last_chunk).ok_or_else(damaged)?;
+    let (marks, rest) = marks.as_chunks();
+    if crc32c::crc32c(marks.as_flattened()) != u32::from_le_bytes(*crc) || !rest.is_empty() {
+        return Err(damaged());
+    }
+    Ok(marks.iter().copied().collect())
+}
+
+/// What is known of the messages of a pack.
+pub(super) enum Contents {
+    /// All that it says.
+    Table(PackTable),
+    /// Their marks.
+    Marks(HashSet<Mark>),
 }
 
 /// Is given a message: its id, what is known of it, its octets.
@@ -118,7 +173,7 @@ pub(super) struct Pack {
     file: std::sync::Arc<dyn File>,
     table_at: u64,
     /// In the order in which they lie.
-    pub(super) table: Vec<(EmailId, ForeignMessage)>,
+    pub(super) table: PackTable,
 }
 
 fn damaged() -> Error {
@@ -201,21 +256,33 @@ impl Pack {
 }
 
 /// Of the packs of an account those that are needed for `needed`, and what none of them has.
-pub(super) fn covering<'p>(
-    packs: impl IntoIterator<Item = (&'p SnapshotFile, &'p Pack)>,
+pub(super) fn covering(
+    packs: Vec<(SnapshotFile, Contents)>,
     needed: &Messages,
+    marker: Option<&Marker>,
 ) -> (Vec<SnapshotFile>, Messages) {
     let mut missing = needed.clone();
+    let mut marks: HashMap<Mark, EmailId> = HashMap::new();
+    if let Some(marker) = marker {
+        marks = needed.iter().map(|(id, known)| (mark(*id, known, marker), *id)).collect();
+    }
     let mut used = Vec::new();
-    for (file, pack) in packs {
+    for (file, contents) in packs {
         let before = missing.len();
-        for (id, known) in &pack.table {
-            if missing.get(id) == Some(known) {
-                missing.remove(id);
+        match contents {
+            Contents::Table(table) => table.iter().for_each(|(id, known)| {
+                if missing.get(id) == Some(known) {
+                    missing.remove(id);
+                }
+            }),
+            Contents::Marks(listed) => {
+                listed.iter().filter_map(|mark| marks.get(mark)).for_each(|id| {
+                    missing.remove(id);
+                });
             }
         }
         if missing.len() < before {
-            used.push(file.clone());
+            used.push(file);
         }
     }
     (used, missing)

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use index::Log;
 use model::{AccountName, Error, ErrorKind, MailboxName, Result, Uid, UidSet};
-use platform::OpenMode;
+use platform::{File, OpenMode};
 
 use super::merge::{Merge, Target};
-use super::{Listener, Repository, Snapshot, octets, read_through};
+use super::{Listener, Repository, Snapshot, SnapshotFile, octets, stored};
 use crate::store::remove_tree;
 use crate::{Account, Store, View};
 
@@ -58,9 +58,23 @@ pub struct RestoreReport {
     pub was_stopped: bool,
 }
 
+impl Repository {
+    /// Writes to `out` what a file of a snapshot was made from, as far as it can be read; says what is wrong with it.
+    fn unpack_file(&self, account: &AccountName, file: &SnapshotFile, out: &dyn File) -> Result<Option<String>> {
+        let (disk, path, key) = (&*self.env.disk, self.path_of(account, file), self.key()?);
+        let mut put = |bytes: &[u8], at| Ok(out.write_at(bytes, at)?);
+        let damage = stored::read(disk, &path, key, &mut put)?.damage(file.len, &file.sha256, &path)?;
+        if let (Some(_), Some(identities)) = (&damage, key) {
+            stored::salvage(disk, &path, identities, &mut put)?;
+        }
+        Ok(damage.map(|what| format!("{}: {what}", path.display())))
+    }
+}
+
 impl Store {
     /// Brings back a snapshot or a mailbox of it. What is there stays; messages of the snapshot that are there are not added again, so that
-    /// it can be repeated. Damage to the backup costs the messages that it hits: the others come back.
+    /// it can be repeated. Damage to the backup costs the messages that it hits: the others come back. [`ErrorKind::Invalid`] when the backup
+    /// is encrypted and none of its identities fits.
     pub fn restore_backup(
         &self,
         from: &Repository,
@@ -80,6 +94,7 @@ impl Store {
         choice: Option<&Choice<'_>>,
         listener: Listener<'_>,
     ) -> Result<RestoreReport> {
+        from.key()?;
         let account_is_new = !self.accounts()?.contains(&options.account);
         let mut report = RestoreReport { account_is_new, ..RestoreReport::default() };
         let dir = self.temporary("restore");
@@ -116,9 +131,8 @@ impl Store {
         for file in &snapshot.files {
             let path = from.path_of(&snapshot.account, file);
             let out = disk.open(&log_dir.join(&file.name), OpenMode::CreateNew)?;
-            match read_through(disk, &path, &mut |bytes, at| Ok(out.write_at(bytes, at)?)) {
-                Ok((len, digest)) if len == file.len && digest == file.sha256 => {}
-                Ok(_) => report.damaged.push(format!("{}: not what was saved", path.display())),
+            match from.unpack_file(&snapshot.account, file, &*out) {
+                Ok(damage) => report.damaged.extend(damage),
                 // Without its file the log still has what is in the others.
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     report.damaged.push(format!("{}: missing", path.display()));
@@ -150,8 +164,11 @@ impl Store {
         let (log, _) = self.open_log(dir)?;
         for file in &snapshot.octets {
             let path = from.path_of(&snapshot.account, file);
-            let taken = octets::Pack::open(&*self.env().disk, &path).and_then(|pack| octets::take_in(&log, &pack));
-            match taken {
+            let pack = match file.is_encrypted() {
+                true => self.decrypted_pack(from, &snapshot.account, file, dir, report),
+                false => octets::Pack::open(&*self.env().disk, &path),
+            };
+            match pack.and_then(|pack| octets::take_in(&log, &pack)) {
                 Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
                     report.damaged.push(format!("{}: {error}", path.display()));
                 }
@@ -172,6 +189,23 @@ impl Store {
             report.damaged.push(format!("{lost} messages had left their files before they could be saved"));
         }
         log.close()
+    }
+
+    /// A pack of an encrypted backup, from a file in `dir` that has no name any more.
+    fn decrypted_pack(
+        &self,
+        from: &Repository,
+        account: &AccountName,
+        file: &SnapshotFile,
+        dir: &Path,
+        report: &mut RestoreReport,
+    ) -> Result<octets::Pack> {
+        let (disk, path) = (&*self.env().disk, dir.join(&file.name));
+        let out = disk.open(&path, OpenMode::CreateNew)?;
+        report.damaged.extend(from.unpack_file(account, file, &*out)?);
+        let pack = octets::Pack::open(disk, &path);
+        disk.remove(&path)?;
+        pack
     }
 
     /// Makes what was unpacked the account, with everything that it had.

@@ -3,11 +3,11 @@
 use index::LogFile;
 use model::{AccountName, Error, ErrorKind, Result};
 use platform::OpenMode;
-use sha2::{Digest, Sha256};
 
-use super::octets;
-use super::{Listener, PIECE_BYTES, Repository, Snapshot, SnapshotFile, UNFINISHED, hex, list};
-use crate::{Account, AccountFormat};
+use super::keys::Marker;
+use super::manifest::ENCRYPTED;
+use super::{Listener, PIECE_BYTES, Repository, Snapshot, SnapshotFile, UNFINISHED, list, octets, stored};
+use crate::{Account, AccountFormat, convert};
 
 /// At the end of a segment stands what it is made of, with checksums: that much is compared before a copy is believed to be one.
 const COMPARED_BYTES: u64 = 4096;
@@ -44,19 +44,25 @@ fn refresh(account: &Account) -> Result<()> {
 
 impl Repository {
     /// Adds a snapshot of an account as it is durably at this moment. Sessions go on meanwhile. [`ErrorKind::InUse`] while another process
-    /// writes to the directory, [`ErrorKind::Invalid`] for an account in a database; `None` when the listener has ended it.
+    /// writes to the directory; `None` when the listener has ended it. Of an account in a database a log is kept beside what this
+    /// node knows of it, which follows it; that is what is saved.
     pub fn save(&self, account: &Account, listener: Listener<'_>) -> Result<Option<SaveReport>> {
         let _alone = self.writing()?;
         let (name, disk) = (account.name(), &self.env.disk);
         disk.create_dir_all_durable(&self.files_dir(name))?;
         disk.create_dir_all_durable(&self.snapshots_dir(name))?;
         let known = self.clear_away(name)?;
-        if account.format()? == AccountFormat::Sql {
-            let text = format!("the messages of account {name} are in a database: back that up");
-            return Err(Error::new(ErrorKind::Invalid, text));
-        }
-        refresh(account)?;
-        let log = account.inner.log().files()?;
+        let marker =
+            self.recipients.as_ref().map(|recipients| Marker::of(account, &self.env, recipients)).transpose()?;
+        let marker = marker.as_ref();
+        let log = if account.format()? == AccountFormat::Sql {
+            let Some(shadow) = convert::shadow(account, listener)? else { return Ok(None) };
+            shadow
+        } else {
+            refresh(account)?;
+            account.inner.log()
+        };
+        let log = log.files()?;
         // Not older than the files: what is in it and not in them is copied in vain.
         let outside = octets::needed(&account.inner.state());
         let total = log.files.iter().map(|file| file.len).sum();
@@ -64,9 +70,10 @@ impl Repository {
         let mut files = Vec::with_capacity(log.files.len());
         let (mut copied_files, mut copied_bytes) = (0, 0);
         for file in &log.files {
-            let copy = match self.copy_of(name, file, &known)? {
+            let ending = ending_of(file, marker)?;
+            let copy = match self.copy_of(name, file, &ending, &known)? {
                 Some(copy) => copy,
-                None => match self.copy(name, file, &mut |bytes| listener(done + bytes, total))? {
+                None => match self.copy(name, file, ending, &mut |bytes| listener(done + bytes, total))? {
                     Some(copy) => {
                         (copied_files, copied_bytes) = (copied_files + 1, copied_bytes + copy.len);
                         copy
@@ -80,7 +87,7 @@ impl Repository {
                 return Ok(None);
             }
         }
-        let Some(octets) = self.save_octets(account, &outside, &known, listener)? else { return Ok(None) };
+        let Some(octets) = self.save_octets(account, &outside, &known, marker, listener)? else { return Ok(None) };
         copied_files += octets.copied_files;
         copied_bytes += octets.copied_bytes;
         // The names of files that an interrupted backup has left may not be durable either.
@@ -100,6 +107,7 @@ impl Repository {
         account: &Account,
         outside: &octets::Messages,
         known: &[String],
+        marker: Option<&Marker>,
         listener: Listener<'_>,
     ) -> Result<Option<SavedOctets>> {
         let (name, disk) = (account.name(), &*self.env.disk);
@@ -107,16 +115,7 @@ impl Repository {
         if outside.is_empty() {
             return Ok(Some(saved));
         }
-        let mut packs = Vec::new();
-        for stored in known.iter().filter(|name| name.starts_with(octets::PREFIX)) {
-            let Some((stem, sha256)) = stored.rsplit_once('.') else { continue };
-            let path = self.files_dir(name).join(stored);
-            // One that is damaged counts for nothing; `verify` says so.
-            let Ok(pack) = octets::Pack::open(disk, &path) else { continue };
-            let len = disk.metadata(&path)?.len;
-            packs.push((SnapshotFile { name: stem.to_owned(), len, sha256: sha256.to_owned() }, pack));
-        }
-        let (used, missing) = octets::covering(packs.iter().map(|(file, pack)| (file, pack)), outside);
+        let (used, missing) = octets::covering(self.packs(name, known, marker.is_some())?, outside, marker);
         saved.packs = used;
         let total: u64 = missing.values().map(|known| u64::from(known.octets)).sum();
         let (mut done, mut missing) = (0, missing.into_iter().peekable());
@@ -125,7 +124,7 @@ impl Repository {
             let stem = format!("{}{:016x}-{:016x}", octets::PREFIX, first.0, self.env.random.u64());
             let unfinished = self.files_dir(name).join(format!("{UNFINISHED}{stem}"));
             let out = disk.open(&unfinished, OpenMode::CreateNew)?;
-            let mut writer = octets::PackWriter::new(&*out);
+            let mut writer = octets::PackWriter::new(stored::Writer::new(&*out, self.recipients.as_ref())?);
             while writer.octets < octets::PACK_BYTES
                 && let Some((id, known)) = missing.next()
             {
@@ -135,21 +134,51 @@ impl Repository {
                     return Ok(None);
                 }
             }
-            if writer.messages == 0 {
-                drop(out);
+            if writer.table.is_empty() {
                 disk.remove(&unfinished)?;
                 continue;
             }
-            let len = writer.finish()?;
-            out.sync_data()?;
-            let (_, sha256) = super::read_through(disk, &unfinished, &mut |_, _| Ok(()))?;
-            let pack = SnapshotFile { name: stem, len, sha256 };
-            disk.rename(&unfinished, &self.path_of(name, &pack))?;
+            let (table, len, sha256) = writer.finish()?;
+            let ending = if marker.is_some() { ENCRYPTED.to_owned() } else { String::new() };
+            let pack = SnapshotFile { name: stem, len, sha256, ending };
+            let path = self.path_of(name, &pack);
+            if let Some(marker) = marker {
+                // Before the pack has its name: one without a list would be written again.
+                let temporary = self.files_dir(name).join(format!("{UNFINISHED}list"));
+                disk.replace_file(&octets::list_path(&path), &temporary, &octets::list_of(&table, marker))?;
+            }
+            disk.rename(&unfinished, &path)?;
             saved.copied_files += 1;
             saved.copied_bytes += len;
             saved.packs.push(pack);
         }
         Ok(Some(saved))
+    }
+
+    /// The packs that are there and what they have. One that is damaged counts for nothing; `verify` says so.
+    fn packs(
+        &self,
+        account: &AccountName,
+        known: &[String],
+        is_encrypted: bool,
+    ) -> Result<Vec<(SnapshotFile, octets::Contents)>> {
+        let disk = &*self.env.disk;
+        let mut packs = Vec::new();
+        for stored in known.iter().filter(|name| name.starts_with(octets::PREFIX)) {
+            let ending = if is_encrypted { ENCRYPTED } else { "" };
+            let Some((stem, sha256)) = stored.strip_suffix(ending).and_then(|name| name.rsplit_once('.')) else {
+                continue;
+            };
+            let path = self.files_dir(account).join(stored);
+            let contents = match is_encrypted {
+                true => octets::read_list(disk, &path).map(octets::Contents::Marks),
+                false => octets::Pack::open(disk, &path).map(|pack| octets::Contents::Table(pack.table)),
+            };
+            let Ok(contents) = contents else { continue };
+            let [name, sha256, ending] = [stem, sha256, ending].map(str::to_owned);
+            packs.push((SnapshotFile { name, len: disk.metadata(&path)?.len, sha256, ending }, contents));
+        }
+        Ok(packs)
     }
 
     /// The files that are there, without those that were never finished.
@@ -163,23 +192,25 @@ impl Repository {
     }
 
     /// The copy of a sealed file that an earlier backup has made, also one that never came to its manifest.
-    fn copy_of(&self, account: &AccountName, file: &LogFile, known: &[String]) -> Result<Option<SnapshotFile>> {
+    fn copy_of(
+        &self,
+        account: &AccountName,
+        file: &LogFile,
+        ending: &str,
+        known: &[String],
+    ) -> Result<Option<SnapshotFile>> {
         if !file.is_sealed {
             return Ok(None);
         }
         let prefix = format!("{}.", file.name);
-        for sha256 in known.iter().filter_map(|name| name.strip_prefix(&prefix)) {
-            let copy = SnapshotFile { name: file.name.clone(), len: file.len, sha256: sha256.to_owned() };
+        for name in known {
+            let Some(sha256) = name.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(ending)) else { continue };
+            let mut copy =
+                SnapshotFile { name: file.name.clone(), len: 0, sha256: sha256.to_owned(), ending: ending.to_owned() };
             let stored = self.env.disk.open(&self.path_of(account, &copy), OpenMode::Read)?;
-            if stored.len()? != file.len {
-                continue;
-            }
-            // An account that was deleted and made anew may have used the same name for something else.
-            let at = file.len.saturating_sub(COMPARED_BYTES);
-            let (mut ours, mut theirs) = (vec![0; (file.len - at) as usize], vec![0; (file.len - at) as usize]);
-            file.read_exact_at(&mut ours, at)?;
-            stored.read_exact_at(&mut theirs, at)?;
-            if ours == theirs {
+            copy.len = stored.len()?;
+            // The mark says that it is the same; without one the ends are compared.
+            if copy.is_encrypted() || (copy.len == file.len && last_bytes(file)? == last_bytes_of(&*stored)?) {
                 return Ok(Some(copy));
             }
         }
@@ -191,29 +222,56 @@ impl Repository {
         &self,
         account: &AccountName,
         file: &LogFile,
+        ending: String,
         listener: &mut dyn FnMut(u64) -> std::ops::ControlFlow<()>,
     ) -> Result<Option<SnapshotFile>> {
         let disk = &self.env.disk;
         let unfinished = self.files_dir(account).join(format!("{UNFINISHED}{}", file.name));
         let out = disk.open(&unfinished, OpenMode::CreateNew)?;
-        let mut hash = Sha256::new();
+        let mut writer = stored::Writer::new(&*out, self.recipients.as_ref())?;
         let mut piece = vec![0; PIECE_BYTES.min(file.len) as usize];
         let mut at = 0;
         while at < file.len {
             piece.resize(PIECE_BYTES.min(file.len - at) as usize, 0);
             file.read_exact_at(&mut piece, at)
                 .map_err(|error| error.context(format!("reading {} of {account}", file.name)))?;
-            hash.update(&piece);
-            out.write_at(&piece, at)?;
+            writer.write(&piece)?;
             at += piece.len() as u64;
             if listener(at).is_break() {
                 return Ok(None);
             }
         }
-        out.sync_data()
+        let (len, sha256) = writer
+            .finish()
             .map_err(|error| Error::new(ErrorKind::Io, format!("{} was not written: {error}", unfinished.display())))?;
-        let copy = SnapshotFile { name: file.name.clone(), len: file.len, sha256: hex(hash) };
+        let copy = SnapshotFile { name: file.name.clone(), len, sha256, ending };
         disk.rename(&unfinished, &self.path_of(account, &copy))?;
         Ok(Some(copy))
     }
+}
+
+/// What the name of a file's copy ends with: the mark of a sealed file is over its name, its length and its end, which has the checksums of
+/// everything else.
+fn ending_of(file: &LogFile, marker: Option<&Marker>) -> Result<String> {
+    let Some(marker) = marker else { return Ok(String::new()) };
+    if !file.is_sealed {
+        return Ok(ENCRYPTED.to_owned());
+    }
+    let mark = marker.mark(&[file.name.as_bytes(), b"\n", &file.len.to_le_bytes(), &last_bytes(file)?]);
+    Ok(format!(".{}{ENCRYPTED}", super::hex(&mark)))
+}
+
+fn last_bytes(file: &LogFile) -> Result<Vec<u8>> {
+    let at = file.len.saturating_sub(COMPARED_BYTES);
+    let mut bytes = vec![0; (file.len - at) as usize];
+    file.read_exact_at(&mut bytes, at)?;
+    Ok(bytes)
+}
+
+fn last_bytes_of(file: &dyn platform::File) -> Result<Vec<u8>> {
+    let len = file.len()?;
+    let at = len.saturating_sub(COMPARED_BYTES);
+    let mut bytes = vec![0; (len - at) as usize];
+    file.read_exact_at(&mut bytes, at)?;
+    Ok(bytes)
 }

@@ -1,11 +1,11 @@
 //! Reading everything back, and forgetting what is old.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use model::{AccountName, ErrorKind, Result};
 
-use super::{Listener, Repository, Snapshot, SnapshotFile, list, read_through};
+use super::{Listener, Repository, Snapshot, SnapshotFile, list, octets, stored};
 
 /// Something that is wrong with a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,8 @@ pub struct VerifyReport {
 }
 
 impl Repository {
-    /// Reads every file that the snapshots of an account need and compares it with its length and its digest. Changes nothing.
+    /// Reads every file that the snapshots of an account need and compares it with its length and its digest; with identities it decrypts them
+    /// as well. Changes nothing. [`ErrorKind::Invalid`] when no identity fits.
     pub fn verify(&self, account: &AccountName, listener: Listener<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         let mut needed: BTreeMap<PathBuf, (SnapshotFile, Vec<String>)> = BTreeMap::new();
@@ -57,14 +58,12 @@ impl Repository {
         let total = needed.values().fold(0u64, |sum, (file, _)| sum.saturating_add(file.len));
         for (path, (file, snapshots)) in needed {
             report.files += 1;
-            let what = match read_through(&*self.env.disk, &path, &mut |_, _| Ok(())) {
-                Ok((len, digest)) => {
-                    report.bytes += len;
-                    match (len == file.len, digest == file.sha256) {
-                        (true, true) => None,
-                        (false, _) => Some(format!("it has {len} octets instead of {}", file.len)),
-                        (_, false) => Some("its octets are not those that were saved".to_owned()),
-                    }
+            let disk = &*self.env.disk;
+            let identities = self.identities.as_ref().filter(|_| self.is_encrypted);
+            let what = match stored::read(disk, &path, identities, &mut |_, _| Ok(())) {
+                Ok(found) => {
+                    report.bytes += found.len;
+                    found.damage(file.len, &file.sha256, &path)?.or_else(|| self.damage_of_list(&file, &path))
                 }
                 Err(error) => Some(format!("it cannot be read: {error}")),
             };
@@ -79,6 +78,15 @@ impl Repository {
         Ok(report)
     }
 
+    /// What is wrong with the list of an encrypted pack.
+    fn damage_of_list(&self, file: &SnapshotFile, path: &Path) -> Option<String> {
+        if !file.is_encrypted() || !file.name.starts_with(octets::PREFIX) {
+            return None;
+        }
+        let list = octets::read_list(&*self.env.disk, path);
+        list.err().map(|error| format!("its list is damaged or missing, and its messages will be saved again: {error}"))
+    }
+
     /// Removes all snapshots of an account but the newest `keep` (at least one), and the files that only they needed. Gives those that are
     /// gone. Nothing is removed while a manifest is damaged: it is not known then what it needs.
     pub fn forget(&self, account: &AccountName, keep: usize) -> Result<Vec<Snapshot>> {
@@ -91,8 +99,14 @@ impl Repository {
         }
         // A manifest that a power cut brings back must find its files.
         disk.sync_dir(&self.snapshots_dir(account))?;
-        let needed: BTreeSet<PathBuf> =
+        let mut needed: BTreeSet<PathBuf> =
             kept.iter().flat_map(Snapshot::all_files).map(|file| self.path_of(account, file)).collect();
+        needed.extend(
+            kept.iter()
+                .flat_map(|snapshot| &snapshot.octets)
+                .filter(|pack| pack.is_encrypted())
+                .map(|pack| octets::list_path(&self.path_of(account, pack))),
+        );
         let dir = self.files_dir(account);
         for name in list(disk, &dir)? {
             let path = dir.join(name);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use index::Transaction;
 use model::{Error, MailboxId, MailboxName, Result};
-use platform::Disk;
+use platform::{Disk, Metadata};
 
 /// Makes the mailbox in the log, with the UIDVALIDITY that the other server gave it unless a mailbox of that name that was deleted had it already; and
 /// subscribes what its user had subscribed.
@@ -27,10 +27,19 @@ pub(crate) fn adopt(
     }
 }
 
-/// A list that the other server may have kept.
+/// The octets of a file; `None`: it is not there.
 pub(crate) fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
-    match disk.read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+    if_there(disk.read(path), path)
+}
+
+/// What is known of a file; `None`: it is not there.
+pub(crate) fn found_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Metadata>> {
+    if_there(disk.metadata(path), path)
+}
+
+fn if_there<T>(result: std::io::Result<T>, path: &Path) -> Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::from(error).context(path.display())),
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use index::{Finding, Foreign, ForeignMessage, Log, Transaction};
+use index::{Finding, Foreign, ForeignMessage, Log, Mailbox, Transaction};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
@@ -59,6 +59,15 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
     /// Whether the files of a mailbox can get another name; [`ErrorKind::NotPermitted`].
     fn check_rename(&self, _mailbox: MailboxId) -> Result<()> {
         Ok(())
+    }
+
+    /// Messages are about to come into a mailbox: what other programs have numbered there by now gets its entries first.
+    fn before_adding(&self, _mailbox: MailboxId) {}
+
+    /// The UID that a message which comes into a mailbox must have at least, so that no other program has given it; asked within the
+    /// transaction.
+    fn uid_floor(&self, _mailbox: &Mailbox) -> Result<u32> {
+        Ok(0)
     }
 
     /// A client is deleting a mailbox, in this change: what is to be known of its files later, whatever happens, is said in the same change.
@@ -269,7 +278,7 @@ pub(crate) fn open(
         AccountFormat::Maildir { .. } => {
             // Where it was lost, the log knows better.
             env.disk.create_dir_all_durable(&log.dir().join(super::maildir::account::DIR))?;
-            let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
+            let files = MaildirAccount::open(env, log, listeners, format, options)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
     }

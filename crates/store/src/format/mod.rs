@@ -3,6 +3,9 @@
 pub(crate) mod account_format;
 pub(crate) mod adoption;
 pub(crate) mod files;
+pub(crate) mod findings;
+#[cfg(test)]
+pub(crate) mod format_doc;
 pub(crate) mod idle;
 pub(crate) mod maildir;
 pub mod mbox;

@@ -422,10 +422,10 @@ impl Writer<'_> {
         };
         let dropped = self.account.commit(|transaction| {
             let mut dropped = Vec::new();
-            for prepared in batch {
+            for prepared in &batch {
                 dropped.extend(add(transaction, self.mailbox, prepared)?);
             }
-            if let Some(place) = place {
+            if let Some(place) = &place {
                 transaction.annotate_account(&self.key, Some(&place.to_value()))?;
             }
             Ok(dropped)
@@ -443,11 +443,11 @@ impl Writer<'_> {
 }
 
 /// Adds one message; the answer names it when it has lost a keyword.
-fn add(transaction: &mut Transaction, mailbox: MailboxId, prepared: Prepared) -> Result<Option<EmailId>> {
+fn add(transaction: &mut Transaction, mailbox: MailboxId, prepared: &Prepared) -> Result<Option<EmailId>> {
     let Prepared { message, flags: FlagNames { system, keywords }, internal_date, .. } = prepared;
-    let mut flags = flags_of(transaction, mailbox, &FlagNames { system, keywords: Vec::new() })?;
+    let mut flags = flags_of(transaction, mailbox, &FlagNames { system: system.clone(), keywords: Vec::new() })?;
     let mut has_lost = false;
-    for keyword in &keywords {
+    for keyword in keywords {
         match transaction.keyword(mailbox, keyword) {
             Ok(bit) => flags = flags.with(bit),
             // Better without a keyword than without the message.
@@ -455,7 +455,7 @@ fn add(transaction: &mut Transaction, mailbox: MailboxId, prepared: Prepared) ->
             Err(error) => return Err(error),
         }
     }
-    let id = transaction.add_message(message.inner)?;
+    let id = transaction.add_message(Arc::clone(&message.inner))?;
     let internal_date = internal_date.unwrap_or(DateTime::utc(transaction.now()));
     transaction.add_entry(mailbox, id, &NewEntry { uid: None, flags, internal_date, save_date: None })?;
     Ok(has_lost.then_some(id))

@@ -8,6 +8,7 @@
 //! A mailbox that never had a message takes over UIDVALIDITY and UIDs (RFC 9051 §2.3.1.1), so that clients need not load anything again.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use index::{NewEntry, Transaction};
 use model::{
@@ -185,12 +186,9 @@ impl RemoteMailbox {
         all.retain(|there, _| !gone.contains(there));
         all.extend(taken.into_iter().filter_map(|(new, here)| Some((new, here?))));
         let (there, here) = all.into_iter().unzip();
-        let mut place = Place { pairs: Some(Pairs { there, here }), ..self.place.clone() };
+        let place = Place { pairs: Some(Pairs { there, here }), ..self.place.clone() };
         let key = self.key.clone();
-        self.place = account.commit(|transaction| {
-            self.remember(transaction, &key, &mut place)?;
-            Ok(place)
-        })?;
+        self.place = account.commit(|transaction| self.remember(transaction, &key, place.clone()))?;
         Ok(())
     }
 
@@ -198,11 +196,11 @@ impl RemoteMailbox {
     pub fn add(&mut self, account: &Account, messages: Vec<RemoteMessage>, done: u32) -> Result<Added> {
         let keeps_uids = self.place.keeps_uids;
         let (id, key) = (self.id, self.key.clone());
-        let mut place = self.place.clone();
-        place.done = place.done.max(done);
         let (added, place) = account.commit(|transaction| {
+            let mut place = self.place.clone();
+            place.done = place.done.max(done);
             let mut added = Added::default();
-            for message in messages {
+            for message in &messages {
                 let (flags, has_lost) = flags_as_far_as_possible(transaction, id, &message.flags)?;
                 if has_lost {
                     added.lost_keywords.push(message.uid);
@@ -210,7 +208,7 @@ impl RemoteMailbox {
                 let is_free = transaction.mailbox(id)?.uidnext().is_some_and(|next| next <= message.uid);
                 let uid = Some(message.uid).filter(|_| keeps_uids && is_free);
                 added.other_uids += u64::from(keeps_uids && uid.is_none());
-                let email_id = transaction.add_message(message.message.inner)?;
+                let email_id = transaction.add_message(Arc::clone(&message.message.inner))?;
                 let entry = NewEntry { uid, flags, internal_date: message.internal_date, save_date: message.save_date };
                 let here = transaction.add_entry(id, email_id, &entry)?;
                 place.done = place.done.max(message.uid.get());
@@ -220,8 +218,7 @@ impl RemoteMailbox {
                     pairs.here.insert(at, here.get());
                 }
             }
-            self.remember(transaction, &key, &mut place)?;
-            Ok((added, place))
+            Ok((added, self.remember(transaction, &key, place)?))
         })?;
         self.place = place;
         Ok(added)
@@ -236,14 +233,17 @@ impl RemoteMailbox {
             let Some(here) = pairs.here(there.get()) else { continue };
             groups.entry(FlagKey::of(&names)).or_insert_with(|| (names, Vec::new())).1.push(here);
         }
+        let sorted = |(names, mut uids): (FlagNames, Vec<u32>)| {
+            uids.sort_unstable();
+            (names, uids.into_iter().collect())
+        };
+        let groups: Vec<(FlagNames, UidSet)> = groups.into_values().map(sorted).collect();
         let id = self.id;
         account.commit(|transaction| {
             let mut changed = 0;
-            for (names, mut uids) in groups.into_values() {
-                uids.sort_unstable();
-                let (flags, _) = flags_as_far_as_possible(transaction, id, &names)?;
-                let outcome =
-                    transaction.set_flags(id, &uids.into_iter().collect(), FlagChange::Replace(flags), None)?;
+            for (names, uids) in &groups {
+                let (flags, _) = flags_as_far_as_possible(transaction, id, names)?;
+                let outcome = transaction.set_flags(id, uids, FlagChange::Replace(flags), None)?;
                 changed += outcome.changed.len();
             }
             Ok(changed)
@@ -266,12 +266,12 @@ impl RemoteMailbox {
             return Ok(0);
         }
         gone.sort_unstable();
+        let gone: UidSet = gone.into_iter().collect();
         let (id, key) = (self.id, self.key.clone());
-        let mut place = Place { pairs: Some(kept), ..self.place.clone() };
+        let place = Place { pairs: Some(kept), ..self.place.clone() };
         let (expunged, place) = account.commit(|transaction| {
-            let expunged = transaction.expunge(id, &gone.into_iter().collect())?.len();
-            self.remember(transaction, &key, &mut place)?;
-            Ok((expunged, place))
+            let expunged = transaction.expunge(id, &gone)?.len();
+            Ok((expunged, self.remember(transaction, &key, place.clone())?))
         })?;
         self.place = place;
         Ok(expunged)
@@ -279,24 +279,22 @@ impl RemoteMailbox {
 
     /// Remembers that all changes up to a modseq there were brought.
     pub fn reached(&mut self, account: &Account, modseq: u64) -> Result<()> {
-        let mut place = Place { modseq, ..self.place.clone() };
+        let place = Place { modseq, ..self.place.clone() };
         if place != self.place {
             let key = self.key.clone();
-            self.place = account.commit(|transaction| {
-                self.remember(transaction, &key, &mut place)?;
-                Ok(place)
-            })?;
+            self.place = account.commit(|transaction| self.remember(transaction, &key, place.clone()))?;
         }
         Ok(())
     }
 
-    fn remember(&self, transaction: &mut Transaction, key: &str, place: &mut Place) -> Result<()> {
+    /// Writes down a place, without what would be too much; gives it back as it was written.
+    fn remember(&self, transaction: &mut Transaction, key: &str, mut place: Place) -> Result<Place> {
         let mut value = place.to_value();
         if value.len() > VALUE_BYTES_MAX {
             place.pairs = None;
             value = place.to_value();
         }
-        transaction.annotate_account(key, Some(&value))
+        transaction.annotate_account(key, Some(&value)).map(|()| place)
     }
 }
 

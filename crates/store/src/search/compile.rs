@@ -7,6 +7,7 @@ use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result,
 
 use super::plan::{Leaf, Plan};
 use super::text::{self, TextNeedle};
+use super::texts::Place;
 use super::{DateTest, HEADER_COST, Query};
 use crate::view::Entry;
 use crate::{Reader, View};
@@ -70,10 +71,10 @@ impl Leaves {
         Some(self.list.len() - 1)
     }
 
-    fn text(&mut self, text: &str, header: bool) -> Node {
-        let mut needle = TextNeedle::new(text, header, self.texts);
+    fn text(&mut self, text: &str, place: Place) -> Node {
+        let mut needle = TextNeedle::new(text, place, self.texts);
         self.texts += 1;
-        needle.leaf = self.add(Leaf::text(needle.needle.folded(), header));
+        needle.leaf = self.add(Leaf::text(needle.needle.folded(), place));
         Node::Text(needle)
     }
 
@@ -128,8 +129,10 @@ fn compile_node(query: Query, view: &View, leaves: &mut Leaves) -> Node {
         Query::Header(name, text) => leaves.header(name, &text),
         // Every message contains the empty string (RFC 9051 §6.4.4: "contains the specified string").
         Query::Body(text) | Query::Text(text) if text.is_empty() => Node::Const(true),
-        Query::Body(text) => leaves.text(&text, false),
-        Query::Text(text) => leaves.text(&text, true),
+        Query::Body(text) => leaves.text(&text, Place::Body),
+        Query::Text(text) => {
+            Node::Or([Place::Header, Place::PartHeader, Place::Body].map(|place| leaves.text(&text, place)).into())
+        }
         Query::ModSeq(modseq) => Node::Column(Column::ModSeq(modseq)),
         Query::EmailId(id) => Node::Column(Column::EmailId(id)),
     }
@@ -166,7 +169,6 @@ pub(super) struct Scope<'a> {
     pub(super) entry: Entry,
     plan: Option<&'a Plan>,
     now: i64,
-    cost: u64,
     /// By needle: whether the text has it.
     texts: HashMap<usize, Answer>,
     /// The first damage that was met.
@@ -175,12 +177,7 @@ pub(super) struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     pub(super) fn new(reader: &'a mut Reader, entry: Entry, now: i64, plan: Option<&'a Plan>) -> Self {
-        Scope { reader, entry, plan, now, cost: 0, texts: HashMap::new(), damage: None }
-    }
-
-    /// What has been spent, in octets scanned.
-    pub(super) fn cost(&self) -> u64 {
-        self.cost
+        Scope { reader, entry, plan, now, texts: HashMap::new(), damage: None }
     }
 
     /// What the index says of a key.
@@ -207,7 +204,7 @@ impl Node {
         match self {
             Node::Column(Column::ThreadId(_)) => 1,
             Node::Const(_) | Node::Column(_) => 0,
-            Node::Sent { .. } | Node::Header { .. } => 1,
+            Node::Sent { .. } | Node::Header { .. } | Node::Text(TextNeedle { place: Place::Header, .. }) => 1,
             Node::Text(_) => 2,
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(Node::cost_class).max().unwrap_or(0),
             Node::Not(node) => node.cost_class(),
@@ -223,6 +220,47 @@ impl Node {
         }
     }
 
+    /// What this says of an entry by its columns and by the index; `None`: its message must be read.
+    pub(super) fn known(&self, entry: &Entry, now: i64, plan: Option<&Plan>) -> Option<Answer> {
+        let first_known = |nodes: &[Node], deciding: Answer| {
+            let mut answer = Some(deciding.negated());
+            for node in nodes {
+                match node.known(entry, now, plan) {
+                    decided if decided == Some(deciding) => return decided,
+                    None => answer = None,
+                    Some(_) => {}
+                }
+            }
+            answer
+        };
+        match self {
+            Node::Const(answer) => Some((*answer).into()),
+            Node::And(nodes) => first_known(nodes, Answer::No),
+            Node::Or(nodes) => first_known(nodes, Answer::Yes),
+            Node::Not(node) => node.known(entry, now, plan).map(Answer::negated),
+            Node::Column(Column::ThreadId(_)) => None,
+            Node::Column(column) => Some(column.matches(entry, now).into()),
+            Node::Sent { leaf, .. } | Node::Header { leaf, .. } | Node::Text(TextNeedle { leaf, .. }) => {
+                plan?.answer(*leaf, entry.email_id)
+            }
+        }
+    }
+
+    /// What it costs at most to read what is not known of an entry, in octets of body scanned in the same time.
+    pub(super) fn reading_cost(&self, entry: &Entry, now: i64, plan: Option<&Plan>) -> u64 {
+        if self.known(entry, now, plan).is_some() {
+            return 0;
+        }
+        match self {
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(|node| node.reading_cost(entry, now, plan)).sum(),
+            Node::Not(node) => node.reading_cost(entry, now, plan),
+            Node::Text(TextNeedle { place: Place::PartHeader | Place::Body, .. }) => {
+                HEADER_COST + u64::from(entry.size)
+            }
+            _ => HEADER_COST,
+        }
+    }
+
     /// What this says of the entry in `scope`: Kleene's logic of three values, in which a key that cannot be answered decides nothing.
     ///
     /// Errors are those of the machine; damage to the message is noted in the scope.
@@ -233,16 +271,14 @@ impl Node {
             Node::Or(nodes) => first_or_unknown(nodes, Answer::Yes, scope),
             Node::Not(node) => Ok(node.matches(scope)?.negated()),
             Node::Column(Column::ThreadId(thread)) => {
-                scope.cost += HEADER_COST;
                 let answer = scope.reader.thread_id(scope.entry.email_id);
                 scope.known(answer.map(|id| id == *thread))
             }
-            Node::Column(column) => Ok(column.matches(scope).into()),
+            Node::Column(column) => Ok(column.matches(&scope.entry, scope.now).into()),
             Node::Sent { test, leaf } => {
                 if let Some(answer) = scope.indexed(*leaf) {
                     return Ok(answer);
                 }
-                scope.cost += HEADER_COST;
                 // RFC 9051 §6.4.4: "disregarding time and timezone". Without a date that can be read, none of the keys matches.
                 let answer = scope.reader.sent_date(scope.entry.email_id);
                 scope.known(answer.map(|date| date.is_some_and(|date| test.passes(date))))
@@ -251,7 +287,6 @@ impl Node {
                 if let Some(answer) = scope.indexed(*leaf) {
                     return Ok(answer);
                 }
-                scope.cost += HEADER_COST;
                 let header = scope.reader.header(scope.entry.email_id);
                 let answer = header.map(|header| header_matches(header, name, needle.as_ref()));
                 scope.known(answer)
@@ -263,7 +298,6 @@ impl Node {
                 if let Some(known) = scope.texts.get(&needle.id) {
                     return Ok(*known);
                 }
-                scope.cost += HEADER_COST + u64::from(scope.entry.size);
                 let answer = text::message_has(scope.reader, scope.entry.email_id, needle);
                 let answer = scope.known(answer)?;
                 scope.texts.insert(needle.id, answer);
@@ -287,8 +321,7 @@ fn first_or_unknown(nodes: &[Node], deciding: Answer, scope: &mut Scope<'_>) -> 
 }
 
 impl Column {
-    fn matches(&self, scope: &Scope<'_>) -> bool {
-        let entry = &scope.entry;
+    fn matches(&self, entry: &Entry, now: i64) -> bool {
         match self {
             Column::HasFlag(flags) => entry.flags.intersects(*flags),
             Column::RecentFrom(uid) => entry.uid.get() >= *uid,
@@ -296,10 +329,8 @@ impl Column {
             Column::Internal(test) => test.passes(entry.internal_date.civil_date()),
             Column::Saved(test) => test.passes(CivilDate::from_days(entry.save_date.div_euclid(86_400))),
             // RFC 5032 §2: OLDER is less recent than or equal to the target time, YOUNGER more recent than or equal to it.
-            Column::Younger(seconds) => {
-                entry.internal_date.unix_seconds >= scope.now.saturating_sub(i64::from(*seconds))
-            }
-            Column::Older(seconds) => entry.internal_date.unix_seconds <= scope.now.saturating_sub(i64::from(*seconds)),
+            Column::Younger(seconds) => entry.internal_date.unix_seconds >= now.saturating_sub(i64::from(*seconds)),
+            Column::Older(seconds) => entry.internal_date.unix_seconds <= now.saturating_sub(i64::from(*seconds)),
             Column::Larger(octets) => u64::from(entry.size) > *octets,
             Column::Smaller(octets) => u64::from(entry.size) < *octets,
             Column::ModSeq(modseq) => entry.modseq >= *modseq,

@@ -3,8 +3,8 @@
 //!
 //! A query is compiled into a tree whose conjunctions and disjunctions are sorted by cost: columns, then header, then body. First the
 //! index is asked about each text key (`plan`); what it rules out for the whole query is passed over, and of the other entries each
-//! pays only for what its answer needs: most often the index has answered already. The work is cut into steps by entries and octets,
-//! never by time, so that a search does the same steps on every run.
+//! pays only for what its answer needs: most often the index has answered already, and messages that must be read are read by several
+//! threads (`verify`). The work is cut into steps by entries and octets, never by time, so that a search does the same steps on every run.
 //!
 //! The index is kept by the maintenance (`upkeep`): messages that it does not know yet are scanned, so that a message acknowledged a
 //! moment ago is found.
@@ -22,13 +22,15 @@ mod plan;
 mod text;
 mod texts;
 mod upkeep;
+mod verify;
 
 use model::{CivilDate, EmailId, Error, Flags, ModSeq, NumSet, Result, ThreadId, UidSet};
 
 pub(crate) use self::upkeep::SearchIndex;
 
-use self::compile::{Answer, Node, Scope};
+use self::compile::{Answer, Node};
 use self::plan::{Candidates, Leaf, Plan};
+use self::verify::{Pending, Verifier};
 use crate::{Reader, View};
 
 /// What is looked for. Strings are UTF-8 needles: substrings, case-folded (invariant 7).
@@ -100,7 +102,7 @@ impl DateTest {
     }
 }
 
-/// What one step may cost. An entry that reads a header counts as [`HEADER_COST`], octets of bodies count as they are.
+/// What one step may cost, octets. An entry that reads a header counts as [`HEADER_COST`], octets of bodies count as they are.
 const STEP_COST_MAX: u64 = 4 << 20;
 /// The cost of looking at columns, in octets of body scanned in the same time.
 const ROW_COST: u64 = 16;
@@ -112,7 +114,7 @@ const HEADER_COST: u64 = 4096;
 /// A step looks at many entries or, when a message is large, at one message.
 pub struct Search {
     view: View,
-    reader: Reader,
+    verifier: Verifier,
     root: Node,
     /// What the index says; `None` when it is not asked.
     plan: Option<Plan>,
@@ -124,7 +126,8 @@ pub struct Search {
     /// Where in `todo`.
     next_range: usize,
     next_seq: u32,
-    found: NumSet,
+    /// Sequence numbers, in the order in which they were found.
+    found: Vec<u32>,
     highest: Option<ModSeq>,
     damage: Option<Error>,
 }
@@ -149,13 +152,12 @@ impl Search {
             Some(only) => all.intersection(&only),
             None => all,
         };
-        let found = NumSet::new();
-        let (highest, damage) = (None, None);
+        let (found, highest, damage) = (Vec::new(), None, None);
         let (plan, candidates) = (None, None);
         let (next_range, next_seq) = (0, 0);
         let search = Search {
             view,
-            reader,
+            verifier: Verifier::new(reader),
             root,
             plan,
             candidates,
@@ -187,32 +189,54 @@ impl Search {
             }
             self.candidates = Some(plan.candidates(&self.root));
         }
-        let view = self.view.clone();
+        let mut pending = Pending::default();
+        let is_done = self.pass(&mut cost, &mut pending);
+        let plan = self.plan.as_ref();
+        let verified = self.verifier.look(&mut pending, &self.root, plan, self.now_unix_seconds, &self.view)?;
+        self.found.extend(verified.found);
+        self.highest = self.highest.max(verified.highest);
+        if self.damage.is_none() {
+            self.damage = verified.damage;
+        }
+        if !is_done {
+            return Ok(None);
+        }
+        let mut found = std::mem::take(&mut self.found);
+        found.sort_unstable();
+        Ok(Some((found.into_iter().collect(), self.highest)))
+    }
+
+    /// Goes on through the entries until all are done, which it says, or until the step has cost enough. Those whose messages have to
+    /// be read become pending.
+    fn pass(&mut self, cost: &mut u64, pending: &mut Pending) -> bool {
+        let plan = self.plan.as_ref();
         while let Some(&(first, last)) = self.todo.ranges().get(self.next_range) {
             let from = first.max(self.next_seq);
-            for entry in view.rows(from..=last) {
+            for entry in self.view.rows(from..=last) {
                 self.next_seq = entry.seq.get().saturating_add(1);
+                *cost += ROW_COST;
                 if self.candidates.as_ref().is_some_and(|candidates| !candidates.contains(entry.email_id)) {
-                    cost += ROW_COST;
                     continue;
                 }
-                let mut scope = Scope::new(&mut self.reader, entry, self.now_unix_seconds, self.plan.as_ref());
-                let answer = self.root.matches(&mut scope);
-                cost += scope.cost() + ROW_COST;
-                if self.damage.is_none() {
-                    self.damage = scope.damage;
+                match self.root.known(&entry, self.now_unix_seconds, plan) {
+                    Some(Answer::Yes) => {
+                        self.found.push(entry.seq.get());
+                        self.highest = self.highest.max(Some(entry.modseq));
+                    }
+                    Some(Answer::No | Answer::Unknown) => {}
+                    None => {
+                        let reading = self.root.reading_cost(&entry, self.now_unix_seconds, plan);
+                        pending.push(entry, reading);
+                        *cost += reading;
+                    }
                 }
-                if answer? == Answer::Yes {
-                    self.found.insert(entry.seq.get());
-                    self.highest = self.highest.max(Some(entry.modseq));
-                }
-                if cost >= STEP_COST_MAX {
-                    return Ok(None);
+                if *cost >= STEP_COST_MAX {
+                    return false;
                 }
             }
             self.next_range += 1;
         }
-        Ok(Some((std::mem::take(&mut self.found), self.highest)))
+        true
     }
 
     /// The first damage that left a message out of the answer ([`model::ErrorKind::Corrupt`], with file and offset).

@@ -22,6 +22,8 @@ fn half_a_message_at_the_end() {
         assert!(found == [1, 2] || found == [1, 2, 3], "cut {cut}: {found:?}");
         // Whatever it is: it can be read and written back.
         account.write_back(inbox, store::Moment::Close).unwrap();
+        // Not in the same tick of the clock: of some cuts the file is as long as it was.
+        world.env.clock.sleep(std::time::Duration::from_secs(5));
         world.write(INBOX, &whole);
         let found = numbers(&account, inbox);
         let numbers: Vec<&str> = found.iter().map(|(_, number)| number.as_str()).collect();

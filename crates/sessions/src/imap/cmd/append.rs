@@ -117,8 +117,9 @@ impl Append {
     /// The command is complete.
     pub fn end(self) -> Started {
         let Append { account, to, replaced, mut messages, .. } = self;
+        account.before_adding(to);
         let Some((from, uid)) = replaced else {
-            let change = |edit: &mut Edit<'_>| edit.append(to, messages);
+            let change = move |edit: &mut Edit<'_>| edit.append(to, &messages);
             let reply = commit(account, change, move |session, appended, _| {
                 session.note_added(to, appended.entries.iter().map(|(uid, _)| *uid));
                 Ok(Done::ok("Appended").with_code(appenduid(&appended)))
@@ -126,7 +127,7 @@ impl Append {
             return reply.map_err(try_create);
         };
         let Some(message) = messages.pop() else { return Err(Done::bad("REPLACE wants a message").into()) };
-        let change = |edit: &mut Edit<'_>| edit.replace(from, uid, to, message);
+        let change = move |edit: &mut Edit<'_>| edit.replace(from, uid, to, &message);
         let reply = commit(account, change, move |session, appended, out| {
             session.note_added(to, appended.entries.iter().map(|(uid, _)| *uid));
             // RFC 8508 §3.4: APPENDUID in an untagged OK, before the expunge.

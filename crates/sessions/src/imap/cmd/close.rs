@@ -17,7 +17,7 @@ pub(crate) fn close(session: &mut Session) -> Started {
     }
     Ok(commit(
         account,
-        |edit| edit.expunge(mailbox, None),
+        move |edit| edit.expunge(mailbox, None),
         |session, _, _| {
             session.leave(Moment::Close);
             Ok(Done::ok("Closed"))

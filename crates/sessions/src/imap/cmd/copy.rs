@@ -14,7 +14,8 @@ pub(crate) fn copy(session: &mut Session, uid: bool, set: &SequenceSet, to: &Mai
     let selected = session.selected()?;
     let uids = selected.uids(set, uid)?;
     let named_none = uids.is_empty();
-    let change = |edit: &mut Edit<'_>| edit.copy(selected.mailbox, &uids, to);
+    let from = selected.mailbox;
+    let change = move |edit: &mut Edit<'_>| edit.copy(from, &uids, to);
     Ok(commit(account, change, move |session, copied, _| {
         session.note_added(to, copied.uids.iter().map(|(_, uid)| *uid));
         match copyuid(&copied) {
@@ -31,7 +32,8 @@ pub(crate) fn move_messages(session: &mut Session, uid: bool, set: &SequenceSet,
     let selected = session.selected()?;
     let uids = selected.uids(set, uid)?;
     let named_none = uids.is_empty();
-    let change = |edit: &mut Edit<'_>| edit.move_entries(selected.mailbox, &uids, to);
+    let from = selected.mailbox;
+    let change = move |edit: &mut Edit<'_>| edit.move_entries(from, &uids, to);
     Ok(commit(account, change, move |session, copied, out| {
         let Some(code) = copyuid(&copied) else { return nothing(uid || named_none) };
         session.note_added(to, copied.uids.iter().map(|(_, uid)| *uid));
@@ -46,6 +48,7 @@ fn destination(session: &mut Session, to: &MailboxArg) -> Result<(std::sync::Arc
     session.selected()?;
     let account = session.account()?;
     let to = account.mailbox(&to.decode(session.name_encoding())?).map_err(try_create)?;
+    account.before_adding(to);
     Ok((account, to))
 }
 

@@ -16,8 +16,9 @@ pub(crate) fn run(session: &Session, mailbox: &MailboxArg, special_use: &[UseAtt
     let name = mailbox.decode_for_create(session.name_encoding())?;
     let special_use = special_use.iter().map(known).collect::<Result<Vec<_>, _>>()?;
     let (made, sent) = (Arc::clone(&account), mailbox.clone());
-    let change = |edit: &mut Edit<'_>| edit.create_mailbox(&name, &special_use).map(|id| (id, name));
-    Ok(commit(account, change, move |session, (id, name), out| {
+    let wanted = name.clone();
+    let change = move |edit: &mut Edit<'_>| edit.create_mailbox(&wanted, &special_use);
+    Ok(commit(account, change, move |session, id, out| {
         session.note_name(&name);
         list::renamed(session, &made, &name, &sent, out)?;
         Ok(Done::ok("Created").with_code(format!("MAILBOXID ({id})")))

@@ -11,8 +11,9 @@ use crate::imap::state::Session;
 pub(crate) fn run(session: &Session, mailbox: &MailboxArg) -> Started {
     let account = session.account()?;
     let name = mailbox.decode(session.name_encoding())?;
-    let change = |edit: &mut Edit<'_>| edit.delete_mailbox(&name).map(|()| name);
-    Ok(commit(account, change, |session, name, _| {
+    let doomed = name.clone();
+    let change = move |edit: &mut Edit<'_>| edit.delete_mailbox(&doomed);
+    Ok(commit(account, change, move |session, (), _| {
         session.note_name(&name);
         Ok(Done::ok("Deleted"))
     })?)

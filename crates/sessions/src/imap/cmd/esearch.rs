@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use imap_proto::command::{MultiSearch, SearchKey, SearchReturn, SearchSource};
-use model::{Error, ErrorKind, MailboxId, MailboxName, UidSet};
+use model::{Error, ErrorKind, MailboxId, UidSet};
 use store::{Account, MailboxInfo, View};
 
 use super::search::answer::{Answer, Form, Found};
 use super::search::question::{asks_for_modseq, fixed, known, question};
-use super::search::{self, Patience, no_charset_after_utf8, warning, write_warning};
+use super::search::{self, Patience, no_charset_after_utf8, updates_have_modseq, warning, write_warning};
 use crate::Output;
 use crate::imap::context::Context;
 use crate::imap::reply::{Done, Progress, Reply, Running, Started, Stop};
@@ -23,18 +23,18 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: MultiSearch, out: &
     no_charset_after_utf8(session, search.charset.as_deref())?;
     let returns = search.returns.unwrap_or(search::ALL);
     let only_selected = sources.iter().all(|source| *source == SearchSource::Selected);
-    if sources.is_empty() || sources.contains(&SearchSource::Selected) || returns.update {
+    if sources.is_empty() || sources.contains(&SearchSource::Selected) || returns.update.is_some() {
         // RFC 7377 §2.2: BAD when no mailbox is selected.
         session.selected()?;
     }
     if returns.save && !only_selected {
         return Err(Done::bad("SAVE is for the selected mailbox alone").into());
     }
-    if returns.update && session.selected()?.contexts.iter().any(|context| context.tag == tag) {
+    if returns.update.is_some() && session.selected()?.contexts.iter().any(|context| context.tag == tag) {
         // RFC 5267 §4.3
         return Err(Done::bad("That tag is in use for updates").into());
     }
-    if asks_for_modseq(&search.key) {
+    if asks_for_modseq(&search.key) || updates_have_modseq(&returns) {
         session.enable_condstore(out);
     }
     known(search.charset.as_deref())?;
@@ -48,9 +48,9 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: MultiSearch, out: &
         mailboxes,
         key: search.key,
         charset: search.charset,
+        update_refused: returns.update.is_some(),
         returns,
         current: None,
-        update_refused: returns.update,
         damage: None,
         patience: Patience::new(session.now.monotonic),
     })))
@@ -98,7 +98,8 @@ struct MultiSearchRun {
 struct Current {
     state: State,
     view: View,
-    name: MailboxName,
+    /// `(TAG "a" MAILBOX b UIDVALIDITY 1`
+    correlator: Vec<u8>,
     is_selected: bool,
     context: Option<Box<Context>>,
 }
@@ -129,7 +130,7 @@ impl Running for MultiSearchRun {
                 }
                 let wants_modseq = asks_for_modseq(&self.key);
                 let found = Found { seqs, order: None, highest: highest.filter(|_| wants_modseq) };
-                current.state = State::Answering(begin_answer(current, session, &self.tag, self.returns, &found, out)?);
+                current.state = State::Answering(begin_answer(current, session, &self.returns, &found, out)?);
             }
             State::Answering(answer) => {
                 if answer.pull(out) {
@@ -150,26 +151,20 @@ impl Running for MultiSearchRun {
 fn begin_answer(
     current: &mut Current,
     session: &mut Session,
-    tag: &str,
-    returns: SearchReturn,
+    returns: &SearchReturn,
     found: &Found,
     out: &mut Output,
 ) -> Result<Answer, Stop> {
-    let encoding = session.name_encoding();
     if returns.save && current.is_selected {
         session.selected()?.saved = current.view.uids_of(&found.saved(returns));
     }
     if let Some(context) = &mut current.context {
         context.set_results(&current.view, found);
     }
-    if found.seqs.is_empty() || returns == (SearchReturn { save: true, ..SearchReturn::default() }) {
+    if found.seqs.is_empty() || *returns == (SearchReturn { save: true, ..SearchReturn::default() }) {
         return Ok(Answer::nothing());
     }
-    let mut correlator = Vec::new();
-    search::write_tag(&mut correlator, tag);
-    correlator.extend_from_slice(b" MAILBOX ");
-    write::mailbox(&mut correlator, &current.name, encoding);
-    correlator.extend_from_slice(format!(" UIDVALIDITY {})", current.view.uid_validity()).as_bytes());
+    let correlator = [current.correlator.as_slice(), b")"].concat();
     Ok(Answer::begin(found, &current.view, (true, returns), &Form::Extended(&correlator), out))
 }
 
@@ -192,11 +187,18 @@ impl MultiSearchRun {
         // `$` is about the selected mailbox only.
         let nothing = UidSet::new();
         let saved = selected.map_or(&nothing, |selected| &selected.saved);
+        let mut correlator = Vec::new();
+        search::write_tag(&mut correlator, &self.tag);
+        correlator.extend_from_slice(b" MAILBOX ");
+        write::mailbox(&mut correlator, &name, session.name_encoding());
+        correlator.extend_from_slice(format!(" UIDVALIDITY {}", view.uid_validity()).as_bytes());
         let question = question(&self.key, self.charset.as_deref(), &view, saved)?;
-        let context = (is_selected && self.returns.update).then(|| {
-            Box::new(Context::new(&self.tag, true, fixed(&self.key, &view, saved), self.charset.clone(), &[]))
+        let context = self.returns.update.as_ref().filter(|_| is_selected).map(|items| {
+            let key = fixed(&self.key, &view, saved);
+            let context = Context::new(&self.tag, true, key, self.charset.clone(), &[], items);
+            Box::new(context.correlated_by(&correlator))
         });
         let search = store::search::Search::new(view.clone(), self.account.reader(), question, now);
-        Ok(Some(Current { state: State::Searching(Box::new(search)), view, name, is_selected, context }))
+        Ok(Some(Current { state: State::Searching(Box::new(search)), view, correlator, is_selected, context }))
     }
 }

@@ -11,9 +11,10 @@ pub(crate) fn run(session: &mut Session, set: Option<&SequenceSet>) -> Started {
     let account = session.account()?;
     let selected = session.selected_for_writing()?;
     let uids = set.map(|set| selected.uids(set, true)).transpose()?;
+    let mailbox = selected.mailbox;
     Ok(commit(
         account,
-        |edit| edit.expunge(selected.mailbox, uids.as_ref()),
+        move |edit| edit.expunge(mailbox, uids.as_ref()),
         |session, _, _| {
             let done = Done::ok("Expunged");
             // RFC 7162 §3.2.7: a client that resynchronizes learns up to where it knows everything.

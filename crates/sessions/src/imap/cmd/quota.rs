@@ -50,7 +50,7 @@ pub(crate) fn set(session: &Session, command: &SetQuota) -> Started {
         }
     }
     let changed = Arc::clone(&account);
-    let change = |edit: &mut Edit<'_>| edit.set_own_limits(limits);
+    let change = move |edit: &mut Edit<'_>| edit.set_own_limits(limits);
     Ok(commit(account, change, move |_, (), out| {
         line(changed.name(), &changed.quota(), out);
         Ok(Done::ok("Set"))

@@ -17,7 +17,7 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &command::Sort, out
         tag,
         uid: command.uid,
         plain: command.returns.is_none().then_some("SORT"),
-        returns: command.returns.unwrap_or(search::ALL),
+        returns: command.returns.clone().unwrap_or(search::ALL),
         criteria: criteria.collect(),
         charset: Some(command.charset.clone()),
         key: &command.key,

@@ -41,8 +41,9 @@ pub(crate) fn run(session: &mut Session, command: &Store, out: &mut Output) -> S
         report_all: !command.silent || command.unchanged_since.is_some() && condstore,
         any_gone: !gone.is_empty(),
     };
-    let change = |edit: &mut Edit<'_>| edit.store_flags(mailbox, &asked.uids, &request).map(|stored| (asked, stored));
-    Ok(commit(account, change, |session, (asked, stored), _| asked.answer(session.selected()?, stored))?)
+    let wanted = asked.uids.clone();
+    let change = move |edit: &mut Edit<'_>| edit.store_flags(mailbox, &wanted, &request);
+    Ok(commit(account, change, |session, stored, _| asked.answer(session.selected()?, stored))?)
 }
 
 /// What the answer needs to know of the command.

@@ -18,8 +18,9 @@ pub(crate) fn unsubscribe(session: &Session, mailbox: &MailboxArg) -> Started {
 fn set_subscribed(session: &Session, mailbox: &MailboxArg, subscribed: bool, text: &'static str) -> Started {
     let account = session.account()?;
     let name = mailbox.decode(session.name_encoding())?;
-    let change = |edit: &mut Edit<'_>| edit.set_subscribed(&name, subscribed).map(|()| name);
-    Ok(commit(account, change, move |session, name, _| {
+    let wanted = name.clone();
+    let change = move |edit: &mut Edit<'_>| edit.set_subscribed(&wanted, subscribed);
+    Ok(commit(account, change, move |session, (), _| {
         session.note_name(&name);
         Ok(Done::ok(text))
     })?)

@@ -165,6 +165,8 @@ pub(super) struct Turn {
     pub(super) is_unsettled: bool,
     /// A sync of the file has failed, perhaps in an earlier process, so that memory may have of it what the disk does not.
     pub(super) is_doubtful: bool,
+    /// Something was added to the file: the name of the file of intents is durable.
+    pub(super) has_intents: bool,
     /// The inode of the file whose name is durable, however it was made.
     pub(super) named: Option<u64>,
     pub(super) calm: Calm,
@@ -179,6 +181,7 @@ impl Default for Turn {
             is_whole_wanted: false,
             is_unsettled: false,
             is_doubtful: true,
+            has_intents: false,
             named: None,
             calm: Calm::default(),
             digests: HashMap::new(),

@@ -29,8 +29,6 @@ pub(crate) mod discard;
 mod doomed;
 pub mod fields;
 pub(crate) mod foreign;
-#[cfg(test)]
-mod format_doc;
 pub mod from_line;
 pub mod identity;
 mod idle;

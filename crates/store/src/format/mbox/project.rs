@@ -150,8 +150,8 @@ impl MboxAccount {
         let here = FileReader::of_locked(Arc::clone(lock.file()), map.facts().identity);
         let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row, (&here, &map)));
         let dir = self.files_dir();
-        let target =
-            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful };
+        let (is_doubtful, has_intents) = (turn.is_doubtful, turn.has_intents);
+        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful, has_intents };
         let job = Job {
             // What stands before the last message is not touched.
             places: &mut last.into_iter(),
@@ -183,7 +183,7 @@ impl MboxAccount {
         }
         // No fields but those of the new messages were written, and of these nothing was known before.
         drop(written);
-        turn.is_doubtful = false;
+        (turn.is_doubtful, turn.has_intents) = (false, true);
         Ok(())
     }
 
@@ -310,8 +310,8 @@ impl MboxAccount {
         };
         let dir = self.files_dir();
         // Nothing is added.
-        let is_doubtful = false;
-        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful };
+        let (is_doubtful, has_intents) = (false, false);
+        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful, has_intents };
         let done = {
             let _alone = file_box.moving.write().unwrap_or_else(PoisonError::into_inner);
             let job = Job {

@@ -261,7 +261,8 @@ impl FetchRun {
             flags: FlagNames { system: vec![SystemFlag::Seen], keywords: Vec::new() },
             unchanged_since: None,
         };
-        self.setting_seen = Some(self.account.begin(|edit| edit.store_flags(view.mailbox(), &uids, &request))?);
+        let mailbox = view.mailbox();
+        self.setting_seen = Some(self.account.begin(move |edit| edit.store_flags(mailbox, &uids, &request))?);
         Ok(())
     }
 

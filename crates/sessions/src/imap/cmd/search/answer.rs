@@ -71,7 +71,7 @@ impl Found {
     }
 
     /// What SAVE keeps (the tables of RFC 5182 §2.4 and RFC 9394 §3.2).
-    pub fn saved(&self, returns: SearchReturn) -> NumSet {
+    pub fn saved(&self, returns: &SearchReturn) -> NumSet {
         let page = returns.partial.map(|range| self.page(range).seqs);
         let some = returns.min || returns.max || page.is_some();
         if returns.all || returns.count || !some {
@@ -84,7 +84,7 @@ impl Found {
     }
 
     /// The MODSEQ of an answer: the highest of all that match; of those named when only MIN or MAX were asked for (RFC 7162 §3.1.10).
-    fn reported_modseq(&self, view: &View, returns: SearchReturn) -> Option<ModSeq> {
+    fn reported_modseq(&self, view: &View, returns: &SearchReturn) -> Option<ModSeq> {
         if self.highest.is_none() || returns.all || returns.count || returns.partial.is_some() {
             return self.highest;
         }
@@ -122,7 +122,7 @@ impl Answer {
     pub fn begin(
         found: &Found,
         view: &View,
-        (uid, returns): (bool, SearchReturn),
+        (uid, returns): (bool, &SearchReturn),
         form: &Form<'_>,
         out: &mut Output,
     ) -> Self {
@@ -238,26 +238,30 @@ mod tests {
 
     #[test]
     fn what_is_saved_depends_on_what_is_returned() {
-        let returns = SearchReturn { save: true, ..SearchReturn::default() };
-        let keeps = |returns| found(None).saved(returns).to_string();
+        let returns = || SearchReturn { save: true, ..SearchReturn::default() };
+        let keeps = |returns| found(None).saved(&returns).to_string();
         // The table of RFC 5182 §2.4.
-        assert_eq!(keeps(returns), "2,5,9");
-        assert_eq!(keeps(SearchReturn { min: true, ..returns }), "2");
-        assert_eq!(keeps(SearchReturn { max: true, ..returns }), "9");
-        assert_eq!(keeps(SearchReturn { min: true, max: true, ..returns }), "2,9");
-        assert_eq!(keeps(SearchReturn { min: true, count: true, ..returns }), "2,5,9");
-        assert_eq!(keeps(SearchReturn { max: true, all: true, ..returns }), "2,5,9");
+        assert_eq!(keeps(returns()), "2,5,9");
+        assert_eq!(keeps(SearchReturn { min: true, ..returns() }), "2");
+        assert_eq!(keeps(SearchReturn { max: true, ..returns() }), "9");
+        assert_eq!(keeps(SearchReturn { min: true, max: true, ..returns() }), "2,9");
+        assert_eq!(keeps(SearchReturn { min: true, count: true, ..returns() }), "2,5,9");
+        assert_eq!(keeps(SearchReturn { max: true, all: true, ..returns() }), "2,5,9");
         // The table of RFC 9394 §3.2.
         let second = std::num::NonZeroU32::new(2).unwrap();
-        let returns = SearchReturn { partial: Some(PartialRange::FromFirst(second, second)), ..returns };
-        assert_eq!(keeps(returns), "5");
-        assert_eq!(keeps(SearchReturn { min: true, max: true, ..returns }), "2,5,9");
-        assert_eq!(keeps(SearchReturn { count: true, ..returns }), "2,5,9");
+        let returns = || SearchReturn {
+            save: true,
+            partial: Some(PartialRange::FromFirst(second, second)),
+            ..SearchReturn::default()
+        };
+        assert_eq!(keeps(returns()), "5");
+        assert_eq!(keeps(SearchReturn { min: true, max: true, ..returns() }), "2,5,9");
+        assert_eq!(keeps(SearchReturn { count: true, ..returns() }), "2,5,9");
         // In the order of a SORT.
-        let keeps = |returns| found(Some(vec![9, 2, 5])).saved(returns).to_string();
-        assert_eq!(keeps(returns), "2");
-        assert_eq!(keeps(SearchReturn { min: true, partial: None, ..returns }), "9");
-        assert_eq!(keeps(SearchReturn { max: true, partial: None, ..returns }), "5");
+        let keeps = |returns| found(Some(vec![9, 2, 5])).saved(&returns).to_string();
+        assert_eq!(keeps(returns()), "2");
+        assert_eq!(keeps(SearchReturn { min: true, partial: None, ..returns() }), "9");
+        assert_eq!(keeps(SearchReturn { max: true, partial: None, ..returns() }), "5");
     }
 
     #[test]

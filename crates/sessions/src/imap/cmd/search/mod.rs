@@ -6,7 +6,7 @@ pub(crate) mod question;
 
 use std::time::Duration;
 
-use imap_proto::command::{Search, SearchKey, SearchReturn};
+use imap_proto::command::{FetchAtt, Search, SearchKey, SearchReturn};
 use model::{Error, NumSet};
 use store::order::{Sort, SortCriterion};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(session: &mut Session, tag: &str, command: &Search, out: &mut 
     let charset = command.charset.clone();
     no_charset_after_utf8(session, charset.as_deref())?;
     let plain = (command.returns.is_none() && !session.enabled.imap4rev2).then_some("SEARCH");
-    let returns = command.returns.unwrap_or(ALL);
+    let returns = command.returns.clone().unwrap_or(ALL);
     let uid = command.uid;
     let criteria = Vec::new();
     start(session, Request { tag, uid, plain, returns, criteria, charset, key: &command.key }, out)
@@ -37,8 +37,13 @@ pub(crate) const ALL: SearchReturn = SearchReturn {
     save: false,
     partial: None,
     context: false,
-    update: false,
+    update: None,
 };
+
+/// Whether the MODSEQ of new messages will be fetched (RFC 5465 §7).
+pub(crate) fn updates_have_modseq(returns: &SearchReturn) -> bool {
+    returns.update.as_ref().is_some_and(|items| items.contains(&FetchAtt::ModSeq))
+}
 
 /// RFC 6855 §3: everything is UTF-8 once the client has said so. IMAP4rev2 says otherwise.
 pub(crate) fn no_charset_after_utf8(session: &Session, charset: Option<&str>) -> Result<(), Stop> {
@@ -65,14 +70,14 @@ pub(crate) struct Request<'a> {
 pub(crate) fn start(session: &mut Session, request: Request<'_>, out: &mut Output) -> Started {
     let account = session.account()?;
     let Request { tag, uid, plain, returns, criteria, charset, key } = request;
-    if returns.update && session.selected()?.contexts.iter().any(|context| context.tag == tag) {
+    if returns.update.is_some() && session.selected()?.contexts.iter().any(|context| context.tag == tag) {
         // RFC 5267 §4.3
         return Err(Done::bad("That tag is in use for updates").into());
     }
     let wants_modseq = asks_for_modseq(key);
-    if wants_modseq {
+    if wants_modseq || updates_have_modseq(&returns) {
         session.selected()?;
-        // RFC 7162 §3.1.5: a CONDSTORE enabling command.
+        // RFC 7162 §3.1.5, §3.1: a CONDSTORE enabling command.
         session.enable_condstore(out);
     }
     let now = session.now;
@@ -80,8 +85,9 @@ pub(crate) fn start(session: &mut Session, request: Request<'_>, out: &mut Outpu
     // RFC 9051 §6.4.4: NO to a charset that is not supported, even when no string needs it.
     let charset_known = known(charset.as_deref());
     let question = charset_known.and_then(|()| question(key, charset.as_deref(), &selected.view, &selected.saved));
-    let context = (returns.update && question.is_ok())
-        .then(|| Box::new(Context::new(tag, uid, fixed(key, &selected.view, &selected.saved), charset, &criteria)));
+    let context = returns.update.as_ref().filter(|_| question.is_ok()).map(|items| {
+        Box::new(Context::new(tag, uid, fixed(key, &selected.view, &selected.saved), charset, &criteria, items))
+    });
     if returns.save && !matches!(&question, Err(Stop::Done(done)) if done.condition == Condition::Bad) {
         // RFC 5182 §2.1: BAD changes nothing, NO leaves an empty result; a SEARCH that succeeds overwrites it below.
         selected.saved = NumSet::new();
@@ -176,7 +182,7 @@ impl SearchRun {
     fn begin_answer(&mut self, session: &mut Session, found: &Found, out: &mut Output) -> Result<Answer, Stop> {
         let selected = session.selected()?;
         if self.returns.save {
-            selected.saved = selected.view.uids_of(&found.saved(self.returns));
+            selected.saved = selected.view.uids_of(&found.saved(&self.returns));
         }
         if let Some(context) = &mut self.context {
             context.set_results(&selected.view, found);
@@ -189,7 +195,7 @@ impl SearchRun {
             Some(name) => Form::Plain(name),
             None => Form::Extended(&self.correlator),
         };
-        Ok(Answer::begin(found, &selected.view, (self.uid, self.returns), &form, out))
+        Ok(Answer::begin(found, &selected.view, (self.uid, &self.returns), &form, out))
     }
 }
 
