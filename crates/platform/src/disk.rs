@@ -184,6 +184,10 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// place, inside a directory whose lock it holds. The simulated disk panics when the contract is broken.
     fn map(&self, path: &Path) -> io::Result<Mapped>;
 
+    /// Whether a file may be written, or names in a directory be changed; `PermissionDenied` or `ReadOnlyFilesystem` otherwise. Changes nothing,
+    /// and says nothing of what is so a moment later.
+    fn check_writable(&self, path: &Path) -> io::Result<()>;
+
     /// Whether the path is anything at all. An error is one that kept us from finding out.
     fn exists(&self, path: &Path) -> io::Result<bool> {
         match self.metadata(path) {

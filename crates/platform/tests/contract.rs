@@ -13,7 +13,7 @@ use std::time::Duration;
 use mailyard_platform::real::RealWatch;
 use mailyard_platform::{
     Disk, Env, File, Host, LockMode, LockTable, NameChange, NameNews, OpenMode, Prng, Timestamp, Watch, WatchGuard,
-    sim::SimEnv,
+    sim::Denial, sim::SimEnv,
 };
 
 /// Runs one check on both disks, each time in an empty directory.
@@ -57,6 +57,13 @@ fn kind<T>(result: std::io::Result<T>) -> Option<ErrorKind> {
 }
 
 contract! {
+    fn what_may_be_written(disk, dir) {
+        disk.check_writable(dir).unwrap();
+        assert_eq!(kind(disk.check_writable(&dir.join("a"))), Some(ErrorKind::NotFound));
+        put(disk, &dir.join("a"), b"x");
+        disk.check_writable(&dir.join("a")).unwrap();
+    }
+
     fn open_modes(disk, dir) {
         let path = dir.join("a");
         assert_eq!(kind(disk.open(&path, OpenMode::Read)), Some(ErrorKind::NotFound));
@@ -652,4 +659,35 @@ fn the_lock_is_between_processes() {
     child.kill().unwrap();
     child.wait().unwrap();
     disk.lock(&path).unwrap();
+}
+
+/// Refusals of the simulated disk: tests run as root, whom a real file system refuses next to nothing.
+#[test]
+fn denials() {
+    let sim = SimEnv::new(1);
+    let disk = sim.env().disk;
+    let (dir, a, b) = (Path::new("/d"), Path::new("/d/a"), Path::new("/d/b"));
+    disk.create_dir_all(dir).unwrap();
+    put(&*disk, a, b"x");
+    let denied = Some(ErrorKind::PermissionDenied);
+    sim.disk.deny(a, Denial::Opening);
+    assert_eq!((kind(disk.open(a, OpenMode::Read)), disk.exists(a).unwrap()), (denied, true));
+    sim.disk.allow_all();
+    sim.disk.deny(dir, Denial::Names);
+    let changes = |refused: Option<ErrorKind>| {
+        assert_eq!(kind(disk.open(b, OpenMode::Create)), refused);
+        assert_eq!(kind(disk.rename(a, Path::new("/c"))), refused);
+        assert_eq!(kind(disk.link(a, b)), refused);
+        assert_eq!(kind(disk.remove(a)), refused);
+        assert_eq!(kind(disk.create_dir_all(b)), refused);
+        assert_eq!(kind(disk.check_writable(dir)), refused);
+    };
+    changes(denied);
+    disk.open(a, OpenMode::Create).unwrap();
+    disk.check_writable(a).unwrap();
+    sim.disk.allow_all();
+    sim.disk.deny(dir, Denial::Writing);
+    changes(Some(ErrorKind::ReadOnlyFilesystem));
+    assert_eq!(kind(disk.open(a, OpenMode::ReadWrite)), Some(ErrorKind::ReadOnlyFilesystem));
+    disk.open(a, OpenMode::Read).unwrap();
 }

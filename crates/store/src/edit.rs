@@ -98,8 +98,14 @@ impl Edit<'_> {
 }
 
 impl Edit<'_> {
+    /// What cannot come into the file of a mailbox, or leave it, is not done in the log either.
+    fn check_contents(&self, mailbox: MailboxId) -> Result<()> {
+        self.files.map_or(Ok(()), |files| files.check_contents(mailbox))
+    }
+
     /// Messages are about to come into a mailbox.
     fn fill(&mut self, mailbox: MailboxId) -> Result<()> {
+        self.check_contents(mailbox)?;
         self.effects.filled.push(mailbox);
         let Some(files) = self.files else { return Ok(()) };
         let found = self.transaction.mailbox(mailbox)?;
@@ -120,6 +126,7 @@ impl Edit<'_> {
         if self.transaction.mailbox(from)?.existing(uids).is_empty() {
             return Ok(UidSet::new());
         }
+        self.check_contents(from)?;
         self.effects.changed.push(from);
         let name = MailboxName::hidden(from);
         let hidden = self.transaction.state().mailbox_named(&name).map(|mailbox| mailbox.id());

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{Access, AtFlags, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 
 use super::lock::LockedFile;
@@ -78,6 +78,10 @@ impl Disk for RealDisk {
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         Ok(describe(&fs::metadata(path)?))
+    }
+
+    fn check_writable(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::accessat(rustix::fs::CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
     }
 
     fn lock(&self, path: &Path) -> io::Result<LockGuard> {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use super::clock::SimClock;
-use super::faults::{Effect, Faults, Operation, RandomFaults, Stats};
+use super::faults::{Denial, Effect, Faults, Operation, RandomFaults, Stats};
 use super::file::SimFile;
 use super::hold;
 use super::image::Image;
@@ -47,6 +47,7 @@ pub(super) struct Machine {
     next_inode: u64,
     trace: Option<Vec<String>>,
     pub(super) listeners: Listeners,
+    denied: Vec<(PathBuf, Denial)>,
 }
 
 /// How an operation goes on after [`Machine::begin`].
@@ -89,6 +90,29 @@ impl Machine {
             next_inode,
             trace: None,
             listeners: Listeners::default(),
+            denied: Vec::new(),
+        }
+    }
+
+    /// Whether a file can be opened, to be written if that is so.
+    fn may_open(&self, path: &Path, is_to_write: bool) -> io::Result<()> {
+        for (denied, denial) in &self.denied {
+            match denial {
+                Denial::Opening if path == denied => return Err(Errno::ACCESS.into()),
+                Denial::Writing if is_to_write && path.starts_with(denied) => return Err(Errno::ROFS.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the name at this path can be made, changed or removed.
+    fn may_change_name(&self, path: &Path) -> io::Result<()> {
+        let is_refused =
+            |(denied, denial): &&(PathBuf, Denial)| *denial == Denial::Names && path.parent() == Some(denied.as_path());
+        match self.denied.iter().find(is_refused) {
+            Some(_) => Err(Errno::ACCESS.into()),
+            None => self.may_open(path, true),
         }
     }
 
@@ -213,6 +237,16 @@ impl SimDisk {
         self.machine().faults.clear();
     }
 
+    /// Lets the file system refuse something at a path from now on, until [`SimDisk::allow_all`].
+    pub fn deny(&self, path: &Path, denial: Denial) {
+        self.machine().denied.push((path.to_owned(), denial));
+    }
+
+    /// Nothing is refused any more.
+    pub fn allow_all(&self) {
+        self.machine().denied.clear();
+    }
+
     /// Sets the size of the disk, in bytes, rounded down to blocks of 4096; less than is in use makes it full.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine().space.set_capacity(bytes.map_or(u64::MAX, |bytes| bytes / BLOCK_BYTES as u64));
@@ -274,8 +308,12 @@ impl SimDisk {
         match (machine.tree.find(path), mode) {
             (Ok(_), OpenMode::CreateNew) => Err(Errno::EXIST.into()),
             (Ok(Node::Dir(_)), _) => Err(Errno::ISDIR.into()),
-            (Ok(Node::File(file)), _) => Ok(file),
+            (Ok(Node::File(file)), _) => {
+                machine.may_open(path, mode != OpenMode::Read)?;
+                Ok(file)
+            }
             (Err(Errno::NOENT), OpenMode::Create | OpenMode::CreateNew) => {
+                machine.may_change_name(path)?;
                 let (dir, name) = machine.tree.find_parent(path)?;
                 let file = FileNode::new(machine.inode(), Image::empty(Arc::clone(&machine.space)), self.now());
                 let edit = Edit { dir, name: name.to_owned(), node: Some(Node::File(Arc::clone(&file))) };
@@ -356,6 +394,7 @@ impl Disk for SimDisk {
                 Some(Node::File(_)) if depth + 1 == names.len() => return Err(Errno::EXIST.into()),
                 Some(Node::File(_)) => return Err(Errno::NOTDIR.into()),
                 None => {
+                    machine.may_change_name(&so_far)?;
                     let next = DirNode::new(machine.inode(), self.now());
                     let edit = Edit { dir, name: (*name).to_owned(), node: Some(Node::Dir(Arc::clone(&next))) };
                     machine.change(Operation::Create, &so_far, vec![edit], self.now())?;
@@ -370,6 +409,7 @@ impl Disk for SimDisk {
         let mut machine = self.machine();
         machine.check_power()?;
         let (dir, name) = machine.tree.find_parent(path)?;
+        machine.may_change_name(path)?;
         match dir.entry(name).ok_or(Errno::NOENT)? {
             Node::Dir(_) => Err(Errno::ISDIR.into()),
             Node::File(_) => {
@@ -383,6 +423,7 @@ impl Disk for SimDisk {
         let mut machine = self.machine();
         machine.check_power()?;
         let (dir, name) = machine.tree.find_parent(path)?;
+        machine.may_change_name(path)?;
         match dir.entry(name).ok_or(Errno::NOENT)? {
             Node::File(_) => Err(Errno::NOTDIR.into()),
             Node::Dir(gone) if !hold(&gone.state).visible.is_empty() => Err(Errno::NOTEMPTY.into()),
@@ -419,6 +460,8 @@ impl Disk for SimDisk {
             }
             _ => {}
         }
+        machine.may_change_name(from)?;
+        machine.may_change_name(to)?;
         let edits = vec![
             Edit { dir: from_dir, name: from_name.to_owned(), node: None },
             Edit { dir: to_dir, name: to_name.to_owned(), node: Some(moved) },
@@ -437,6 +480,7 @@ impl Disk for SimDisk {
         if let Node::Dir(_) = node {
             return Err(Errno::PERM.into());
         }
+        machine.may_change_name(new)?;
         let edit = Edit { dir, name: name.to_owned(), node: Some(node) };
         machine.change(Operation::Link, new, vec![edit], self.now())
     }
@@ -493,6 +537,15 @@ impl Disk for SimDisk {
                 }
             }
         })
+    }
+
+    fn check_writable(&self, path: &Path) -> io::Result<()> {
+        let machine = self.machine();
+        machine.check_power()?;
+        match machine.tree.find(path)? {
+            Node::File(_) => machine.may_open(path, true),
+            Node::Dir(_) => machine.may_change_name(&path.join("any")),
+        }
     }
 
     fn lock(&self, path: &Path) -> io::Result<LockGuard> {

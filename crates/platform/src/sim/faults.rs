@@ -35,6 +35,17 @@ pub enum Effect {
     Crash,
 }
 
+/// What the file system refuses at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Denial {
+    /// To open the file, in whatever way (EACCES).
+    Opening,
+    /// To change the names in the directory (EACCES); the files in it can be written.
+    Names,
+    /// To change anything there and below (EROFS): a file system that is mounted for reading.
+    Writing,
+}
+
 /// Failures that happen by chance, each with EIO; 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RandomFaults {

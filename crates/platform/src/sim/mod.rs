@@ -36,6 +36,8 @@
 //! **A full disk** has a budget of 4096-byte blocks. A write that does not fit leaves the part that fits and returns
 //! `StorageFull`; names take no space.
 //!
+//! **Permissions**: [`SimDisk::deny`] names paths at which opening or changing is refused; stays over a power cut.
+//!
 //! **Bit rot**: [`SimDisk::corrupt`].
 //!
 //! **Locks** are in the two tables of Linux, and a second program is a second handle, or a second [`SimEnv::as_process`].
@@ -59,7 +61,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::env::Env;
 pub use clock::{SIM_START, SimClock, SimRandom};
 pub use disk::SimDisk;
-pub use faults::{Effect, Operation, RandomFaults, Stats};
+pub use faults::{Denial, Effect, Operation, RandomFaults, Stats};
 pub use file::SIM_FILE_BYTES_MAX;
 pub use host::SimHost;
 

@@ -51,6 +51,16 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
     /// Whether a mailbox of this name can have a file.
     fn check_name(&self, name: &MailboxName) -> Result<()>;
 
+    /// Whether messages can be put into the files of a mailbox and taken out, as far as that can be told; [`ErrorKind::NotPermitted`].
+    fn check_contents(&self, _mailbox: MailboxId) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the files of a mailbox can get another name; [`ErrorKind::NotPermitted`].
+    fn check_rename(&self, _mailbox: MailboxId) -> Result<()> {
+        Ok(())
+    }
+
     /// Messages are about to come into a mailbox: what other programs have numbered there by now gets its entries first.
     fn before_adding(&self, _mailbox: MailboxId) {}
 
@@ -67,6 +77,13 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
 
     /// Makes mailboxes of what others have put beside the files that are known. What cannot be looked at is left for later.
     fn discover(&self);
+
+    /// Like [`Files::discover`], for one who wants the mailbox of this name: an error when there is something that cannot be looked at, and
+    /// [`ErrorKind::InUse`] when somebody else holds it for longer than we wait.
+    fn look_for(&self, _name: &MailboxName) -> Result<()> {
+        self.discover();
+        Ok(())
+    }
 
     /// Brings the log up to date with what others did to the files of a mailbox; costs a question or two to the file system when there is
     /// nothing to do. [`ErrorKind::InUse`]: somebody else holds them for longer than we wait.

@@ -8,7 +8,8 @@ use model::{Keyword, Result};
 use platform::{Env, OpenMode};
 
 use super::keywords::Keywords;
-use super::{KEYWORDS_FILE, LOCK_FILE, read_if_there};
+use super::{KEYWORDS_FILE, LOCK_FILE};
+use crate::format::adoption::read_if_there;
 
 /// A lock that nobody has touched for so long was left behind: Dovecot's own rule.
 const STALE_AFTER: Duration = Duration::from_secs(120);

@@ -17,11 +17,6 @@
 //! - `discard`: removing the files of an account that has left them.
 //! - `serve`: messages of the files for readers of the log.
 
-use std::path::Path;
-
-use model::{Error, Result};
-use platform::{Disk, Metadata};
-
 pub(crate) mod account;
 mod background;
 mod by_base;
@@ -56,21 +51,3 @@ const FORWARDED: &str = "$Forwarded";
 const RAW: &str = "R";
 /// The field of a name that says the zone of the internal date, minutes east of UTC.
 const ZONE_FIELD: &[u8] = b"Z";
-
-/// The octets of a file; `None`: it is not there.
-fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
-    if_there(disk.read(path), path)
-}
-
-/// What is known of a file; `None`: it is not there.
-fn found_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Metadata>> {
-    if_there(disk.metadata(path), path)
-}
-
-fn if_there<T>(result: std::io::Result<T>, path: &Path) -> Result<Option<T>> {
-    match result {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::from(error).context(path.display())),
-    }
-}

@@ -21,7 +21,7 @@ use platform::{Disk, OpenMode};
 use super::account::{DirBox, MaildirAccount, lock};
 use super::keyword_file::ListLock;
 use super::uidlist::{Record, UidList, write_record};
-use super::{found_if_there, read_if_there};
+use crate::format::adoption::{found_if_there, read_if_there};
 use crate::format::mbox::identity::Identity;
 
 /// Dovecot's list.
@@ -306,6 +306,8 @@ impl MaildirAccount {
         let bytes = read_if_there(disk, &path)?;
         let is_new = bytes.is_none();
         let bytes = bytes.unwrap_or_default();
+        // What a power cut leaves of lines that were on their way.
+        let is_torn = !is_new && (!bytes.ends_with(b"\n") || bytes.contains(&0));
         let list = UidList::parse(&bytes).unwrap_or_else(|| UidList::empty(validity, uidnext));
         let written = dir_box.with_map(|map| {
             uids.unlisted.retain(|uid, _| map.find(*uid).is_none());
@@ -315,7 +317,7 @@ impl MaildirAccount {
         });
         // Without a map nobody knows which files there are.
         let Some(written) = written else { return Ok(()) };
-        if let Some(written) = written.or_else(|| is_new.then(|| list.write())) {
+        if let Some(written) = written.or_else(|| (is_new || is_torn).then(|| list.write())) {
             let temporary = maildir.join(format!("{FILE}.tmp"));
             disk.replace_file(&path, &temporary, &written)
                 .map_err(|error| Error::from(error).context(path.display()))?;

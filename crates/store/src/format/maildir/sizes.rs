@@ -16,11 +16,11 @@ use std::time::Duration;
 use model::{Error, Result};
 
 use super::account::{MaildirAccount, Turn, lock};
-use super::found_if_there;
 use super::listing::{self, Listed, Look, Stamp};
 use super::name::{Letters, Name};
 use super::size_file::{self, Usage};
 use crate::format::MaildirLayout;
+use crate::format::adoption::found_if_there;
 use crate::format::mbox::identity::Identity;
 use crate::quota::{self, STORAGE_UNIT_BYTES};
 

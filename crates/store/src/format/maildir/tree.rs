@@ -18,9 +18,9 @@ use super::layout::{self, SUBDIRS};
 use super::listing::{self, Subdir};
 use super::map::{Map, Record};
 use super::sync::lists;
-use crate::format::MaildirLayout;
 use crate::format::mbox::identity::Identity;
 use crate::format::names::{Names, Since};
+use crate::format::{MaildirLayout, adoption};
 
 /// Directories below each other that are looked into.
 const LEVELS_MAX: usize = 32;
@@ -332,19 +332,7 @@ impl MaildirAccount {
             true => lists::subscribed(disk, &self.root, self.layout)?,
             false => Vec::new(),
         };
-        let id = self.log.commit(|transaction| {
-            for name in &subscribed {
-                transaction.subscribe(name)?;
-            }
-            let is_used = |validity: u32| {
-                let mut deleted = transaction.state().deleted_mailboxes();
-                deleted.any(|one| one.mailbox.name() == name && one.mailbox.uidvalidity().get() >= validity)
-            };
-            match uid_validity.filter(|validity| !is_used(*validity)) {
-                Some(validity) => transaction.create_mailbox_with(name, &[], validity),
-                None => transaction.create_mailbox(name, &[]),
-            }
-        })?;
+        let id = self.log.commit(|transaction| adoption::adopt(transaction, name, uid_validity, &subscribed))?;
         if let Some(mailbox) = self.state().mailbox(id) {
             // What cannot be written now is written later.
             let _later = self.begin_uids(&self.full_path(&path), mailbox);

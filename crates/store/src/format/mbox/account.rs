@@ -319,16 +319,30 @@ impl MboxAccount {
 
 impl Files for MboxAccount {
     fn check_name(&self, name: &MailboxName) -> Result<()> {
-        names::path_of(name).map(drop)
+        self.check_place(name)
+    }
+
+    fn check_contents(&self, id: MailboxId) -> Result<()> {
+        self.check_file_writable(id)
+    }
+
+    fn check_rename(&self, id: MailboxId) -> Result<()> {
+        self.check_name_writable(id)
     }
 
     fn part_with(&self, transaction: &mut Transaction, id: MailboxId) -> Result<()> {
+        self.check_name_writable(id)?;
         self.doom(transaction, id)
     }
 
     fn discover(&self) {
         self.catch_up();
         MboxAccount::discover(self);
+    }
+
+    fn look_for(&self, name: &MailboxName) -> Result<()> {
+        self.catch_up();
+        self.look_for_mailbox(name)
     }
 
     fn refresh(&self, id: MailboxId, patience: Patience) -> Result<()> {

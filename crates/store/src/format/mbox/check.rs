@@ -13,8 +13,9 @@ use super::intake::intake;
 use super::lock::Access;
 use super::map::Map;
 use super::place::{FileFlags, Found, Place};
+use super::project::to_be_added;
 use super::scan::Scanner;
-use super::sync::{place_of, unplaced};
+use super::sync::place_of;
 use crate::format::findings::Findings;
 
 impl MboxAccount {
@@ -71,7 +72,7 @@ impl MboxAccount {
         let state = self.state();
         let Some(mailbox) = state.mailbox(file_box.id) else { return };
         let pending = MboxAccount::pending_of(&state, file_box.id).map(|pending| &**pending);
-        for row in unplaced(mailbox, pending, Some(map)).iter().filter(|row| state.foreign(row.email_id).is_some()) {
+        for row in to_be_added(mailbox, pending, map).iter().filter(|row| state.foreign(row.email_id).is_some()) {
             // It may be on its way from another file.
             let read = self.read(row.email_id, &mut |_, _| Ok(super::serve::Outcome::Done));
             if let Err(error) = read {

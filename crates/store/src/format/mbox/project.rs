@@ -480,7 +480,7 @@ struct Removal {
 }
 
 /// The entries that have no place in the file and are to have one: what was expunged before it was written is not written.
-fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<Row> {
+pub(super) fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<Row> {
     let mut rows = unplaced(mailbox, pending, Some(map));
     rows.retain(|row| mailbox.row_of(row.uid).is_some_and(|(_, found)| found == *row));
     rows

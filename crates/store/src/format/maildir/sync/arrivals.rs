@@ -165,8 +165,7 @@ impl MaildirAccount {
         if let Some(message) = state.foreign(id) {
             return Ok(Some((message.octets, message.digest)));
         }
-        let mut reader = self.log.reader();
-        let octets = match reader.info(id) {
+        let octets = match self.log.reader().info(id) {
             Ok(info) => info.len,
             // Damaged, or expunged meanwhile: whatever the file has is another message then.
             Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => return Ok(None),

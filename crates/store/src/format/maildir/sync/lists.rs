@@ -10,9 +10,10 @@ use platform::Disk;
 
 use super::arrivals::Newcomer;
 use crate::format::MaildirLayout;
+use crate::format::adoption::{mailbox_names, read_if_there};
 use crate::format::maildir::account::{DirBox, MaildirAccount, lock};
+use crate::format::maildir::courier;
 use crate::format::maildir::uidlist::UidList;
-use crate::format::maildir::{courier, read_if_there};
 use crate::import::subscriptions;
 
 /// Lists of UIDs; the first that is there counts.
@@ -70,7 +71,7 @@ pub(in crate::format::maildir) fn subscribed(
     if let Some(bytes) = read_if_there(disk, &root.join("courierimapsubscribed"))? {
         levels.extend(subscriptions::courier(&bytes).0);
     }
-    Ok(levels.iter().filter_map(|levels| MailboxName::new(&levels.join("/")).ok()).collect())
+    Ok(mailbox_names(&levels))
 }
 
 impl MaildirAccount {

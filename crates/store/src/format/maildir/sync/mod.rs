@@ -34,7 +34,7 @@ use super::keywords::Keywords;
 use super::listing::{self, Look, Stamp, Subdir};
 use super::map::{Fate, Map, Position};
 use super::news::Told;
-use super::read_if_there;
+use crate::format::adoption::read_if_there;
 use crate::format::files::Patience;
 
 /// How often a Maildir is looked at anew that others change meanwhile.
