@@ -306,8 +306,11 @@ class Search(Case):
 
     def one(self, asker, rng, box):
         """Asks one query; how many messages it finds, and of how many nobody knows."""
-        pieces, (yes, unknown) = Queries(rng, box).query(rng.choice([0, 0, 1, 2, 3]))
-        query = rendered(pieces)
+        query = None
+        # A needle that begins with a byte order mark is not what it was when it was read again.
+        while query is None:
+            pieces, (yes, unknown) = Queries(rng, box).query(rng.choice([0, 0, 1, 2, 3]))
+            query = rendered(pieces)
         done = asker.verified(box.name, query)
         said = f"seed {SEED}: {query!r} in {box.name}"
         self.assertEqual(done["findings"], [], said)
