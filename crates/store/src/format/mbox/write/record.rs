@@ -178,7 +178,11 @@ impl Intent {
         };
         if file.len()? > 0 {
             file.set_len(0)?;
-            file.sync_data()?;
+            if let Err(error) = file.sync_data() {
+                // It may come back; with an octet, which is no intent, whoever clears it next does not take it for cleared.
+                let _ = file.set_len(1);
+                return Err(error.into());
+            }
         }
         Ok(())
     }
