@@ -213,9 +213,15 @@ def write_mbox(path, messages):
             out.write(b"\n" if raw.endswith(b"\n") else b"\n\n")
 
 
+class NotNow(AssertionError):
+    """What another program is doing to the mailbox kept the server from answering: the next NOOP tells what it did."""
+
+
 def fetch(imap, numbers, items, uid=False):
     """FETCH, parsed: {number: {item name: value}}. Values are bytes, lists, None (NIL) or ints."""
     status, data = imap.uid("FETCH", numbers, items) if uid else imap.fetch(numbers, items)
+    if status == "NO" and data[-1].startswith((b"[EXPUNGEISSUED]", b"[INUSE]")):
+        raise NotNow(f"FETCH {numbers} {items}: {data}")
     if status != "OK":
         raise AssertionError(f"FETCH {numbers} {items}: {status} {data}")
     found = {}
@@ -331,9 +337,13 @@ def until(what, look, seconds=20, pause=0.05):
     """Looks again and again until `look` gives something true, which is given back."""
     limit = time.monotonic() + seconds
     while True:
-        found = look()
+        why = None
+        try:
+            found = look()
+        except NotNow as error:
+            found, why = None, error
         if found:
             return found
         if time.monotonic() > limit:
-            raise AssertionError(f"after {seconds} seconds still no {what}")
+            raise AssertionError(f"after {seconds} seconds still no {what}{f' ({why})' if why else ''}")
         time.sleep(pause)

@@ -132,8 +132,8 @@ fn list(disk: &dyn Disk, maildir: &Path, subdir: Subdir, files: &mut Vec<Listed>
 pub(super) fn locate(disk: &dyn Disk, maildir: &Path, name: &[u8]) -> io::Result<Option<Listed>> {
     let Some(wanted) = Name::parse(name) else { return Ok(None) };
     let mut files = Vec::new();
-    // In `new` once more: it may have gone back.
-    for subdir in [Subdir::New, Subdir::Cur, Subdir::New] {
+    // Each once more: it may have gone back, and a directory that is read while it is renamed there may show neither name.
+    for subdir in [Subdir::New, Subdir::Cur, Subdir::New, Subdir::Cur] {
         list(disk, maildir, subdir, &mut files)?;
         if let Some(found) = files.iter().find(|file| file.base() == wanted.base) {
             return Ok(Some(found.clone()));
