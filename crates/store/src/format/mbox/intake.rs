@@ -27,6 +27,9 @@ pub const WINDOW_BYTES_MAX: usize = 4 << 20;
 /// When at least so many octets are to be read, they are not kept in the system's cache: it would give up for them what others have there, and much
 /// of them before a client asks for it.
 const ONCE_BYTES_MIN: u64 = 256 << 20;
+/// Such reads end at multiples of this: Linux lets go of whole pages of its cache, of up to so many octets, also where only a part was read, and
+/// would have to fetch the rest again.
+const ONCE_PIECE_BYTES: u64 = 2 << 20;
 /// Octets that are read at a time behind the place where the scanner is to stop: what is left is the rest of one message.
 const REST_BYTES: usize = 16 << 10;
 /// What [`Scanner::passed`] says may be so many octets behind the end of a message's content: line ends that belong to the mbox.
@@ -237,7 +240,11 @@ impl Window<'_> {
             0 => self.piece_bytes.min(REST_BYTES),
             before => usize::try_from(before).unwrap_or(usize::MAX).min(self.piece_bytes),
         };
-        let count = piece_bytes.max(PIECE_BYTES_MIN).max(self.filled).min(rest);
+        let mut count = piece_bytes.max(PIECE_BYTES_MIN).max(self.filled);
+        if self.is_once && self.stops_at > self.end() {
+            count = ((self.end() + count as u64).next_multiple_of(ONCE_PIECE_BYTES) - self.end()) as usize;
+        }
+        let count = count.min(rest);
         let end = self.filled + count;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
