@@ -11,6 +11,7 @@ mod both_ways;
 mod care;
 mod changing;
 mod first_look;
+mod inherited;
 mod interrupted;
 mod last_copies;
 mod names_cut;
