@@ -10,6 +10,7 @@ mod basics;
 mod both_ways;
 mod care;
 mod changing;
+mod ending;
 mod first_look;
 mod inherited;
 mod interrupted;
