@@ -2,14 +2,15 @@
 
 import contextlib
 import fcntl
+import mailbox
 import os
 import re
 import subprocess
 import time
 
-from support import Case, Server, add_mbox_user, fetch, until
+from support import WAIT_SECONDS, Case, NotNow, Server, add_mbox_user, fetch, until
 
-PROGRAM_SECONDS = 120
+PROGRAM_SECONDS = 300
 
 
 def letter(name, lines=3, flags=""):
@@ -56,6 +57,16 @@ def file_names(path):
 
 def listed(imap):
     """{subject: (UID, flags)} of the selected mailbox; every message must have the text of its subject."""
+    def look():
+        try:
+            return (list_once(imap),)
+        except NotNow:
+            imap.noop()
+            raise
+    return until("answer while another program has the file", look)[0]
+
+
+def list_once(imap):
     status, data = imap.search(None, "ALL")
     if status != "OK":
         raise AssertionError(data)
@@ -75,7 +86,7 @@ def listed(imap):
 
 
 @contextlib.contextmanager
-def locked(path, wait=30):
+def locked(path, wait=WAIT_SECONDS):
     """The file, locked as Debian policy §11.6 wants it: fcntl, then a dotlock; tried until both are ours."""
     lock = path.with_name(path.name + ".lock")
     limit = time.monotonic() + wait
@@ -96,6 +107,29 @@ def locked(path, wait=30):
     finally:
         os.unlink(lock)
         file.close()
+
+
+@contextlib.contextmanager
+def python_box(path):
+    """The file in the hands of Python's `mailbox`, locked as soon as nobody else has it, and written when all is done."""
+    box = mailbox.mbox(path, create=False)
+
+    def lock():
+        try:
+            box.lock()
+        except mailbox.ExternalClashError:
+            return False
+        return True
+
+    try:
+        until("lock", lock)
+        try:
+            yield box
+            box.flush()
+        finally:
+            box.unlock()
+    finally:
+        box.close()
 
 
 def run(*command, stdin=b"", environment=None):
@@ -149,5 +183,17 @@ class SharedCase(WatchingCase):
 
     def client(self, mailbox="INBOX"):
         imap = self.server.connect()
-        self.ok(imap.select(mailbox))
+        self.patiently(lambda: imap.select(mailbox))
         return imap
+
+    def patiently(self, command):
+        """A command, again while another program has the file: that is said as NO [INUSE]."""
+        def attempt():
+            status, data = command()
+            if status == "NO":
+                # RFC 5530: another program has the file; RFC 2180 §4.2: what was meant is gone, which is told by then.
+                self.assertRegex(data[-1], rb"^\[(INUSE|EXPUNGEISSUED)\]")
+                return None
+            self.assertEqual(status, "OK", data)
+            return True
+        until("lock", attempt)

@@ -5,7 +5,7 @@ import threading
 import time
 import unittest
 
-from support import Case, Server, add_user
+from support import WAIT_SECONDS, Case, Server, add_user
 
 CHANGES = 60
 MEDIAN_MS = 50.0
@@ -35,7 +35,7 @@ class Idler:
             if not line or line.startswith(self.tag):
                 return
 
-    def when(self, wanted, since, seconds=60):
+    def when(self, wanted, since, seconds=WAIT_SECONDS):
         """When a line with `wanted` in it arrived, of those from number `since` on."""
         def look():
             return next((moment for moment, line in self.lines[since:] if wanted in line), None)
@@ -46,7 +46,7 @@ class Idler:
 
     def done(self):
         self.imap.send(b"DONE\r\n")
-        self.thread.join(60)
+        self.thread.join(WAIT_SECONDS)
         assert not self.thread.is_alive() and b" OK " in self.lines[-1][1], self.lines[-1]
 
 

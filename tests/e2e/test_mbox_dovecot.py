@@ -82,7 +82,7 @@ class Dovecot(SharedCase):
                 self.ok(imap.store(str(number), "FLAGS", f"({flag})"))
             self.ok(imap.store("3", "+FLAGS", "(\\Deleted work $Forwarded)"))
             self.ok(imap.append("INBOX", "(\\Seen other)", None, letter("appended").replace(b"\n", b"\r\n")))
-            self.ok(imap.check())
+            self.patiently(imap.check)
             ours = self.numbers(imap)
             until("the file", lambda: len(file_names(self.inbox)) == len(ours[1]))
             theirs = self.dovecot()
@@ -116,7 +116,7 @@ class Dovecot(SharedCase):
             ours = self.numbers(imap)
             # A file that is only read says nothing of UIDs, and Dovecot would take a UIDVALIDITY from the clock.
             self.ok(imap.store("12", "+FLAGS.SILENT", "(\\Seen)"))
-            self.ok(imap.check())
+            self.patiently(imap.check)
             theirs = self.dovecot()
             self.assertEqual(self.numbers(theirs)[0], ours[0])
             for turn, flag in enumerate(["\\Flagged", "work", "\\Answered", "\\Draft"]):
@@ -128,7 +128,7 @@ class Dovecot(SharedCase):
                 with self.subTest("we change, they see", flag=flag):
                     self.ok(imap.store(str(turn + 1), "-FLAGS", f"({flag})"))
                     self.ok(imap.store(str(turn + 2), "+FLAGS", f"({flag})"))
-                    self.ok(imap.check())
+                    self.patiently(imap.check)
                     there = self.sees(theirs, flag, lambda there: flag not in there[f"letter-{turn}"][1] and
                                       flag in there[f"letter-{turn + 1}"][1])
                     self.same_uids(ours[1], there)
@@ -139,7 +139,7 @@ class Dovecot(SharedCase):
                 self.sees(imap, "their expunge", lambda there: "letter-11" not in there)
                 self.ok(imap.store("1", "+FLAGS.SILENT", "(\\Deleted)"))
                 self.ok(imap.expunge())
-                self.ok(imap.check())
+                self.patiently(imap.check)
                 self.sees(theirs, "our expunge", lambda there: "letter-0" not in there)
             with self.subTest("appending"):
                 self.ok(theirs.append("INBOX", None, None, letter("by them").replace(b"\n", b"\r\n")))

@@ -57,6 +57,7 @@ class Worker:
         self.serial = 0
         self.counts = collections.Counter()
         self.failure = None
+        self.is_at_work = threading.Event()
 
     def work(self, server):
         """Changes things until the server is gone."""
@@ -68,6 +69,7 @@ class Worker:
                     action = self.random.choice([self.store, self.store, self.append, self.expunge])
                     action(imap)
                     self.counts[action.__name__] += 1
+                    self.is_at_work.set()
                 # Each makes the file show what the log has.
                 self.random.choice([imap.check, imap.close])()
                 self.counts["written back"] += 1
@@ -151,10 +153,15 @@ class LargeFile(Case):
         moments = random.Random(SEED)
         for _ in range(KILLS):
             server.start()
+            before, wanted = worker.counts["written back"], moments.choice([0, 0, 1, 2])
+            worker.is_at_work.clear()
             thread = threading.Thread(target=worker.work, args=(server,))
             thread.start()
+            # However slow the machine is, something has been done by then.
+            until("work", lambda: worker.is_at_work.is_set() or not thread.is_alive())
+            until("write-back", lambda: worker.counts["written back"] >= before + wanted or not thread.is_alive(), pause=0.001)
             # Not a wait for something: the moment of death is the random input of this test.
-            time.sleep(moments.uniform(0.02, 0.3))
+            time.sleep(moments.uniform(0, 0.15))
             server.kill()
             thread.join(support.IMAP_SECONDS)
             self.assertFalse(thread.is_alive(), "the client hangs on a dead server")

@@ -22,7 +22,7 @@ class Terminal:
 
     def run(self, *arguments):
         command = ["tmux", "-S", os.fspath(self.socket), *arguments]
-        done = subprocess.run(command, capture_output=True, timeout=20, env=self.environment)
+        done = subprocess.run(command, capture_output=True, timeout=support.WAIT_SECONDS, env=self.environment)
         if done.returncode != 0:
             raise AssertionError(f"{command}: {done.stderr.decode()}")
         return done.stdout.decode(errors="replace")
@@ -48,7 +48,7 @@ class Terminal:
         return last
 
     def close(self):
-        subprocess.run(["tmux", "-S", os.fspath(self.socket), "kill-server"], capture_output=True, timeout=20)
+        subprocess.run(["tmux", "-S", os.fspath(self.socket), "kill-server"], capture_output=True, timeout=support.WAIT_SECONDS)
 
 
 def configuration(port):

@@ -307,6 +307,19 @@ impl Store {
         Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign, home)
     }
 
+    /// The process is about to end: from that time of the monotonic clock on, reading a large mbox file is given up, and writing one is not begun
+    /// any more. The next process does it.
+    pub fn end_long_work_at(&self, at: Duration) {
+        self.options.mbox.aside.end_at(at);
+    }
+
+    /// Waits until every mbox file is whole that something is being written to: to be called before the process ends while other threads may be
+    /// at it. A power cut does no harm then either, but other programs would see the file as it is in between until the next process has
+    /// put it right.
+    pub fn wait_for_changes(&self) {
+        self.options.mbox.aside.wait();
+    }
+
     /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, the search index, closing of idle
     /// accounts.
     /// Returns whether more is waiting. The server calls it from a thread of its own.

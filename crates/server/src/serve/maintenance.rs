@@ -55,10 +55,15 @@ impl Maintenance {
         Ok(Maintenance { stop, thread })
     }
 
+    /// Begins no more work. Gives the thread, which ends after the piece that is under way.
+    pub fn end(self) -> JoinHandle<()> {
+        drop(self.stop);
+        self.thread
+    }
+
     /// Ends after the piece of work that is under way.
     pub fn stop(self) {
-        drop(self.stop);
-        let _ = self.thread.join();
+        let _ = self.end().join();
     }
 }
 

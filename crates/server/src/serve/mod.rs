@@ -71,10 +71,11 @@ pub fn run(
     let context = Arc::new(admin::Context { store: Arc::clone(&store), users: Arc::clone(&users), new_mail });
     prepare(&context)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(net::workers()).enable_all().build()?;
-    let server = Server::new(env, store, &users, steps, setup.config.clone())?;
+    let server = Server::new(env, Arc::clone(&store), &users, steps, setup.config.clone())?;
     let result = runtime.block_on(serve(&server, setup, context, ready));
     // Whoever is still at work gets no more time; a step that holds a disk is let go on until the process ends.
     runtime.shutdown_timeout(Duration::from_secs(1));
+    store.wait_for_changes();
     result
 }
 
@@ -222,10 +223,12 @@ async fn serve(
     while signals.next().await == Wish::Reload {
         reload(server, &setup);
     }
+    let maintenance = maintenance.end();
     stop(server, &mut signals).await;
     drop(sockets);
     let _ = std::fs::remove_file(control::socket_path(data));
-    maintenance.stop();
+    // It ends no later: what takes long was told to.
+    let _ = maintenance.join();
     tracing::info!("stopped");
     Ok(())
 }
@@ -274,11 +277,16 @@ fn reload(server: &Server, setup: &Setup) {
 async fn stop(server: &Server, signals: &mut Signals) {
     let grace = Duration::from_secs(server.current().config.server.shutdown_grace_seconds.into());
     tracing::info!(grace_seconds = grace.as_secs(), "stopping");
+    let end_long_work_in = |time| server.store.end_long_work_at(server.now().monotonic.saturating_add(time));
+    end_long_work_in(grace);
     server.stop();
     tokio::select! {
         () = server.everybody_gone() => {}
         () = tokio::time::sleep(grace) => tracing::warn!("the grace time is over; connections are cut"),
-        () = signals.stop_again() => tracing::warn!("a second signal; connections are cut"),
+        () = signals.stop_again() => {
+            tracing::warn!("a second signal; connections are cut");
+            end_long_work_in(Duration::ZERO);
+        }
     }
 }
 

@@ -107,3 +107,39 @@ fn text_that_looks_like_a_separator() {
         assert_eq!(*served, format!("Subject: {n}\r\nX-Y: z\r\n\r\n{crlf}"));
     }
 }
+
+/// A client fetches a large message piece by piece. Meanwhile another program completes its last line, delivers behind it, and gives the whole file other
+/// line ends: it is the same message, with the same UID, and what the client gets fits together.
+#[test]
+fn the_end_of_a_large_message_changes_between_two_pieces() {
+    // Read whole after each change, and as a file that has grown.
+    for lines in [30_000, 120_000] {
+        let large =
+            format!("From a@b Thu Aug 22 12:36:23 2002\nSubject: large\n\n{}and no more", "a line\n".repeat(lines));
+        let world = World::new(1);
+        let (_store, account) = world.open();
+        world.write(INBOX, &(message(1, "") + &large));
+        let inbox = account.mailbox(&name("INBOX")).unwrap();
+        let entry = view(&account, inbox).all_rows().nth(1).unwrap();
+        let text = large.split_once('\n').unwrap().1.replace('\n', "\r\n");
+        assert_eq!(entry.size as usize, text.len());
+        let (mut octets, mut at) = (Vec::new(), 0);
+        let mut next = |octets: &mut Vec<u8>| {
+            let to = (at + u64::from(entry.size) / 4 + 1).min(entry.size.into());
+            account.reader().read(entry.email_id, at..to, octets).unwrap();
+            at = to;
+        };
+        next(&mut octets);
+        world.deliver(INBOX, "\n");
+        next(&mut octets);
+        world.deliver(INBOX, &("\n".to_owned() + &message(3, "")));
+        next(&mut octets);
+        world.write(INBOX, &world.read(INBOX).replace('\n', "\r\n"));
+        next(&mut octets);
+        assert!(octets == text.as_bytes(), "{lines} lines");
+        let found = all(&account, inbox);
+        assert!(found[1].0 == entry.uid.get() && found[1].2 == text, "{lines} lines");
+        assert_eq!((found.len(), found[2].2.as_str()), (3, served(3).as_str()));
+        assert_eq!(account.check().unwrap().findings, [], "{lines} lines");
+    }
+}

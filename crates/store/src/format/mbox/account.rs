@@ -25,7 +25,7 @@ use super::map::Map;
 use super::names::{self, Names, Since};
 use super::serve::FileReader;
 use super::tree::Seen;
-use crate::Aside;
+use crate::aside::{Aside, Change};
 use crate::edit::Effects;
 use crate::format::AccountFormat;
 use crate::format::files::Files;
@@ -188,6 +188,7 @@ impl Default for Turn {
         }
     }
 }
+
 /// A file of fewer octets is not worth the way to another thread.
 const LONG_BYTES: u64 = 4 << 20;
 
@@ -243,6 +244,17 @@ impl MboxAccount {
     /// Runs work that goes over so many octets of a file.
     pub(super) fn go_over<T>(&self, octets: u64, work: impl FnOnce() -> T) -> T {
         self.options.aside.run_if(octets >= LONG_BYTES, work)
+    }
+
+    /// Whether work that goes over so many octets of a file may go on; see [`Aside::check`].
+    pub(super) fn check_end(&self, octets: u64) -> Result<()> {
+        if octets < LONG_BYTES { Ok(()) } else { self.options.aside.check(&*self.env.clock) }
+    }
+
+    /// To be held while so many octets of a file are gone over and changed; see [`Aside::begin_change`].
+    pub(super) fn begin_change(&self, octets: u64) -> Result<Change<'_>> {
+        let begun = self.options.aside.begin_change();
+        self.check_end(octets).map(|()| begun)
     }
 
     /// The mailbox's file; `None`: it has none (any more).

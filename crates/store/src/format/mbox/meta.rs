@@ -96,6 +96,9 @@ impl MetaName {
 
     fn at_likely(line: &[u8]) -> LineStart {
         let looked_at = line.get(..NAME_BYTES_MAX).unwrap_or(line);
+        if !Self::may_go_on(looked_at) {
+            return LineStart::Other;
+        }
         match looked_at.iter().position(|byte| matches!(byte, b':' | b'\n')) {
             Some(end) if looked_at.get(end) == Some(&b':') => {
                 let name = looked_at.get(..end).unwrap_or_default().trim_ascii_end();
@@ -103,6 +106,18 @@ impl MetaName {
             }
             None if looked_at.len() < NAME_BYTES_MAX => LineStart::More,
             _ => LineStart::Other,
+        }
+    }
+
+    /// Whether one of the names goes on so: that dismisses Subject, Sender, Content-Type, List-Id and most of what begins with `X-`.
+    fn may_go_on(line: &[u8]) -> bool {
+        let is = |at: usize, one_of: &[u8]| line.get(at).is_none_or(|byte| one_of.contains(&byte.to_ascii_lowercase()));
+        match line.first().map(u8::to_ascii_lowercase) {
+            Some(b'x') => is(1, b"-") && is(2, b"iuskm"),
+            Some(b's') => is(1, b"t"),
+            Some(b'l') => is(2, b"n"),
+            // Content-Length.
+            _ => is(8, b"l"),
         }
     }
 
@@ -258,7 +273,17 @@ mod tests {
             let is_first = MetaName::ALL.iter().any(|(_, name)| name.as_bytes()[0].eq_ignore_ascii_case(&byte));
             assert_eq!(MetaName::at(&[byte]) == LineStart::More, is_first, "{byte}");
         }
-        assert!(MetaName::ALL.iter().all(|(_, name)| name.len() < NAME_BYTES_MAX));
+        for (name, text) in MetaName::ALL {
+            assert!(text.len() < NAME_BYTES_MAX);
+            for text in [text.to_owned(), text.to_ascii_lowercase(), text.to_ascii_uppercase()] {
+                let cuts = (0..=text.len()).map(|cut| MetaName::at(&text.as_bytes()[..cut]));
+                assert!(cuts.into_iter().all(|start| start == LineStart::More), "{text}");
+                assert_eq!(MetaName::at(format!("{text} : 1\n").as_bytes()), LineStart::Meta(name));
+            }
+        }
+        for text in ["Subject", "sender", "List-Id", "CONTENT-TYPE", "X-Spam-Level", "Xyz", "Content", "Status-Of", "S", "X-"] {
+            assert_eq!(MetaName::at(format!("{text}: 1\n").as_bytes()), LineStart::Other, "{text}");
+        }
     }
 
     proptest::proptest! {

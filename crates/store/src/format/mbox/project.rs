@@ -52,6 +52,7 @@ impl MboxAccount {
             self.take_up(file_box)?;
             self.find_sources(file_box)?;
             let Ok(mut turn) = file_box.turn.try_lock() else { return Ok(()) };
+            let _begun = self.options.aside.begin_change();
             if !file_box.wanted.swap(false, Ordering::AcqRel) {
                 return Ok(());
             }
@@ -133,6 +134,7 @@ impl MboxAccount {
     /// Finishes or undoes what a power cut interrupted in the file of a mailbox.
     pub(super) fn recover(&self, file_box: &FileBox, path: &Path) -> Result<write::Recovered> {
         let (dir, settings) = (self.files_dir(), self.settings());
+        let _begun = self.options.aside.begin_change();
         write::recover(&self.env, &self.locker, &settings, path, &dir, file_box.id)
     }
 
@@ -234,8 +236,9 @@ impl MboxAccount {
         self.take_up(file_box)?;
         self.find_sources(file_box)?;
         let mut turn = self.wait_for_turn(file_box);
-        file_box.wanted.store(false, Ordering::Release);
         let octets = file_box.map().map_or(0, |map| map.facts().identity.len);
+        let _begun = self.begin_change(octets)?;
+        file_box.wanted.store(false, Ordering::Release);
         let mut write = || {
             self.go_over(octets, || {
                 self.with_file(file_box, &mut turn, |account, turn, lock, path| {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use index::ForeignMessage;
 use model::Result;
 
-use super::{Source, Stop, damaged};
+use super::{LINE_END, Source, Stop, damaged, known_line_end, line_end_of};
 use crate::format::mbox::digest::DigestOfServed;
 use crate::format::mbox::fields::{Filter, Part};
 use crate::format::mbox::from_line::PREFIX;
@@ -26,6 +26,8 @@ pub(super) struct Cursor {
     /// What the last piece became, and where in the message as it is served that begins.
     served: Vec<u8>,
     served_at: u64,
+    /// The last two octets that were served: all that is of the last line's end when there is no more.
+    last: [u8; 2],
     /// Of all that was served, if that began with the header.
     digest: Option<DigestOfServed>,
 }
@@ -44,15 +46,12 @@ impl Cursor {
     pub(super) fn new(place: &Place, message: &ForeignMessage, from: u64) -> Self {
         let header_octets = u64::from(message.header_octets);
         let is_body = from >= header_octets;
-        let (mut raw_at, mut served_at) = if is_body { (place.body, header_octets) } else { (place.start, 0) };
-        if is_body && !place.form.convert && !place.form.unquote {
-            // Nothing is changed: what is wanted is as far from the start of the body in the file.
-            let skipped = (from - header_octets).min(place.end - place.body);
-            (raw_at, served_at) = (raw_at + skipped, served_at + skipped);
-        }
+        let (raw_at, served_at) = if is_body { (place.body, header_octets) } else { (place.start, 0) };
         let stage = if is_body { Stage::Body(Normaliser::new(place.form)) } else { Stage::Start };
         let digest = (!is_body).then(DigestOfServed::new);
-        Cursor { place: *place, raw_at, raw: Vec::new(), stage, served: Vec::new(), served_at, digest }
+        // What is before the body is the empty line.
+        let last = if is_body { *LINE_END } else { [0; 2] };
+        Cursor { place: *place, raw_at, raw: Vec::new(), stage, served: Vec::new(), served_at, last, digest }
     }
 
     /// Whether octets of the message from `from` on are still ahead of it.
@@ -73,6 +72,10 @@ impl Cursor {
         range: Range<u64>,
         give: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<(), Stop> {
+        // The file may have more: see `end_as_known`.
+        if range.end > u64::from(message.octets) {
+            return Err(damaged(&self.place).into());
+        }
         let mut at = range.start;
         while at < range.end {
             if at < self.served_end() {
@@ -95,6 +98,14 @@ impl Cursor {
         self.served_at = self.served_end();
         self.served.clear();
         self.advance(source, message)?;
+        self.last = match *self.served {
+            [.., before, last] => [before, last],
+            [last] => [self.last[1], last],
+            [] => self.last,
+        };
+        if matches!(self.stage, Stage::Done) {
+            self.end_as_known(message)?;
+        }
         if let Some(digest) = &mut self.digest {
             digest.push(&self.served);
         }
@@ -104,6 +115,15 @@ impl Cursor {
         {
             return Err(damaged(&self.place).into());
         }
+        Ok(())
+    }
+
+    /// All of the file was served: what the log knows of the last line's end and the file does not have is served as well.
+    fn end_as_known(&mut self, message: &ForeignMessage) -> Result<()> {
+        let stem = self.served_end() - line_end_of(&self.last).len() as u64;
+        let line_end = known_line_end(stem, message).ok_or_else(|| damaged(&self.place))?;
+        let is_there = (self.served_end() - stem) as usize;
+        self.served.extend_from_slice(line_end.get(is_there..).unwrap_or_default());
         Ok(())
     }
 
@@ -125,7 +145,7 @@ impl Cursor {
                     let raw = next_piece(source, &mut self.raw, &mut self.raw_at, place.body)?;
                     filter.push(raw, &mut |part| keep(part, normaliser, served));
                 } else {
-                    filter.finish(&mut |part| keep(part, normaliser, served));
+                    filter.end_header(&mut |part| keep(part, normaliser, served));
                     normaliser.end(served);
                     self.stage = Stage::Body(Normaliser::new(place.form));
                     if self.served_end() != u64::from(message.header_octets) {
@@ -140,9 +160,6 @@ impl Cursor {
                 } else {
                     normaliser.end(&mut self.served);
                     self.stage = Stage::Done;
-                    if self.served_end() != u64::from(message.octets) {
-                        return Err(damaged(&place).into());
-                    }
                 }
             }
             // Somebody wants more than there is.

@@ -268,13 +268,10 @@ impl Slot {
         let mut normaliser = Normaliser::new(place.form);
         normaliser.push(body, &mut self.small);
         normaliser.finish(&mut self.small);
-        // The digest is the same with a line end behind the last line and without, and programs give one to the last message of a file.
-        let known = message.octets as usize;
-        if self.small.len() == known + 2 && self.small.ends_with(b"\r\n") {
-            self.small.truncate(known);
-        } else if self.small.len() + 2 == known && !self.small.ends_with(b"\n") {
-            self.small.extend_from_slice(b"\r\n");
-        }
+        let stem = self.small.len() - line_end_of(&self.small).len();
+        let line_end = known_line_end(stem as u64, message).ok_or_else(|| damaged(place))?;
+        self.small.truncate(stem);
+        self.small.extend_from_slice(line_end);
         if (header_octets, self.small.len()) != (message.header_octets as usize, message.octets as usize) {
             return Err(damaged(place).into());
         }
@@ -309,6 +306,24 @@ impl Slot {
 fn header_of<'a>(raw: &'a [u8], place: &Place) -> Result<&'a [u8]> {
     let header = raw.get((place.header - place.start) as usize..).filter(|_| raw.starts_with(PREFIX));
     header.ok_or_else(|| damaged(place))
+}
+
+/// A line end as it is served.
+const LINE_END: &[u8; 2] = b"\r\n";
+
+/// What the last line of a message has of a line end.
+fn line_end_of(served: &[u8]) -> &[u8] {
+    let len = [2, 1].into_iter().find(|len| LINE_END.get(..*len).is_some_and(|end| served.ends_with(end)));
+    served.get(served.len() - len.unwrap_or(0)..).unwrap_or_default()
+}
+
+/// What the log knows of the end of the last line of a message that has `stem` octets before it; `None`: that cannot be its end.
+///
+/// The digest is the same with all of a line end, with none and with its CR alone. The last line of a file may have none when the message becomes
+/// known, and programs complete it later: what was told to clients stays.
+fn known_line_end(stem: u64, message: &ForeignMessage) -> Option<&'static [u8]> {
+    let len = u64::from(message.octets).checked_sub(stem)?;
+    LINE_END.get(..usize::try_from(len).ok()?)
 }
 
 fn damaged(place: &Place) -> Error {

@@ -255,7 +255,7 @@ fn what_is_not_as_the_log_knows_it_is_damage() {
         };
         fails(at.place, ForeignMessage { digest: at.message.digest ^ 1, ..at.message });
         fails(at.place, ForeignMessage { header_octets: at.message.header_octets + 1, ..at.message });
-        fails(at.place, ForeignMessage { octets: at.message.octets - 1, ..at.message });
+        fails(at.place, ForeignMessage { octets: at.message.octets - 3, ..at.message });
         fails(at.place, ForeignMessage { octets: at.message.octets + 1, ..at.message });
         fails(Place { start: 1, ..at.place }, at.message);
         fails(Place { end: at.place.end + 9, ..at.place }, at.message);
@@ -268,6 +268,41 @@ fn what_is_not_as_the_log_knows_it_is_damage() {
             let reader = fixture.reader();
             assert!(whole(&reader, &at, 0..octets / 2).is_ok());
             assert!(whole(&reader, &at, octets / 2..octets).is_err());
+        }
+    }
+}
+
+/// Programs complete the last line of a file, and give all lines other ends. A message stays as it became known.
+#[test]
+fn what_was_told_of_the_last_line_stays() {
+    let ends = ["", "\r", "\n", "\r\n"];
+    for (times, is_header_ended) in [(3, true), (20_000, true), (20_000, false)] {
+        let with = |end: &str, is_crlf: bool| {
+            let (header, body) =
+                if is_header_ended { ("Subject: x\nStatus: O\n\n", "a line\n") } else { ("", "X-A: b\n") };
+            let text = format!("From a@b Thu Aug 22 12:36:23 2002\n{header}{}X-B: c", body.repeat(times));
+            let text = if is_crlf { text.replace('\n', "\r\n") } else { text };
+            Fixture::new((text + end).as_bytes())
+        };
+        for (known, (end, is_crlf)) in ends.iter().flat_map(|known| ends.map(|end| (known, (end, end.len() == 2)))) {
+            let expected = with(known, false).messages.remove(0);
+            let fixture = with(end, is_crlf);
+            let at = Expected { place: fixture.messages[0].place, ..expected };
+            let (octets, what) = (at.octets.len() as u64, format!("{known:?} {end:?}, {times} {is_header_ended}"));
+            assert_eq!(whole(&fixture.reader(), &at, 0..octets).unwrap(), (Outcome::Done, at.octets.clone()), "{what}");
+            let mut header = Vec::new();
+            assert_eq!(fixture.reader().header(&at.place, &at.message, &mut header).unwrap(), Outcome::Done, "{what}");
+            assert!(header == at.header(), "{what}");
+            // One piece after another, and only the end.
+            let (reader, mut all) = (fixture.reader(), Vec::new());
+            for cut in [0..octets / 3, octets / 3..octets - 1, octets - 1..octets] {
+                all.extend(whole(&reader, &at, cut).unwrap().1);
+            }
+            assert!(all == at.octets, "{what}");
+            for from in 1..4 {
+                let last = whole(&fixture.reader(), &at, octets - from..octets).unwrap().1;
+                assert_eq!(last, &at.octets[at.octets.len() - from as usize..], "{what}");
+            }
         }
     }
 }

@@ -175,8 +175,12 @@ impl MboxAccount {
             };
             let mut reading = Reading::new(self, file_box, turn, old.as_deref(), grown)?;
             let start = grown.and_then(|settled| old.as_ref()?.place(settled)).map_or(0, |place| place.start);
-            let ended = self.go_over(identity.len.saturating_sub(start), || {
-                let take = &mut |found| reading.take(found);
+            let octets = identity.len.saturating_sub(start);
+            let ended = self.go_over(octets, || {
+                let take = &mut |found| {
+                    self.check_end(octets)?;
+                    reading.take(found)
+                };
                 match grown {
                     None => intake_parallel(&**file, self.options.jobs, take),
                     Some(_) => intake(&**file, Scanner::new(start), take),
