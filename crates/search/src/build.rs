@@ -1,78 +1,14 @@
 //! Making an image from texts. Memory: the distinct tokens and eight bytes for each pair of token and document; the caller ends a batch
 //! when [`Builder::memory_bytes`] says so.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use model::{Error, ErrorKind, Result};
 
+use crate::dictionary::{Dictionary, NONE};
 use crate::find::SECTIONS;
 use crate::format::{FIELDS_MAX, NO_NUMBER};
 use crate::frequent::{FREQUENT_BYTES_MAX, Frequent};
 use crate::token::{Class, Cut, Kind, Tokens};
 use crate::write::{Output, Writer};
-
-/// A hash of short keys that is several times faster than the standard one. It begins from a secret number, so that nobody can send mail
-/// whose words all fall into one place.
-#[derive(Clone, Debug)]
-pub(crate) struct Keyed(u64);
-
-impl Default for Keyed {
-    fn default() -> Self {
-        Keyed(RandomState::new().hash_one(0))
-    }
-}
-
-impl BuildHasher for Keyed {
-    type Hasher = KeyedHasher;
-
-    fn build_hasher(&self) -> KeyedHasher {
-        KeyedHasher(self.0)
-    }
-}
-
-/// See [`Keyed`].
-pub(crate) struct KeyedHasher(u64);
-
-impl KeyedHasher {
-    /// Multiplies to twice the width and folds: every bit of both depends on every bit.
-    #[inline]
-    fn mix(&mut self, value: u64) {
-        let product = u128::from(self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-        self.0 = (product as u64) ^ ((product >> 64) as u64);
-    }
-}
-
-impl Hasher for KeyedHasher {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks::<8>();
-        words.iter().for_each(|word| self.mix(u64::from_le_bytes(*word)));
-        let mut last = [0; 8];
-        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        self.mix(u64::from_le_bytes(last));
-    }
-
-    #[inline]
-    fn write_u128(&mut self, value: u128) {
-        self.mix(value as u64);
-        self.mix((value >> 64) as u64);
-    }
-
-    #[inline]
-    fn write_usize(&mut self, value: usize) {
-        self.mix(value as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// No document, no token.
-const NONE: u32 = u32::MAX;
-/// What a distinct token costs beside its bytes: its entry in the map, its box, its last document. About.
-const TOKEN_MEMORY_BYTES: usize = 64;
 
 /// Gathers the tokens of documents; one text at a time.
 #[derive(Debug)]
@@ -107,163 +43,18 @@ impl Field {
     #[inline]
     fn note(&mut self, kind: Kind, token: &[u8], doc: u32) -> usize {
         match kind {
-            Kind::Token => self.tokens.note(token, doc),
-            Kind::Context => self.contexts.note(token, doc),
-            Kind::Joint => self.joints.note(token, doc),
+            Kind::Token(sides) if self.cut == Cut::Joints => self.tokens.note(token, doc, sides.bits()),
+            Kind::Token(_) => self.tokens.note(token, doc, 0),
+            Kind::Context => self.contexts.note(token, doc, 0),
+            Kind::Joint => self.joints.note(token, doc, 0),
         }
     }
-}
-
-/// The tokens of one field, its contexts or its joints.
-#[derive(Debug, Default)]
-struct Dictionary {
-    /// Tokens of at most [`SHORT_BYTES_MAX`] bytes, nearly all, as numbers: looking one up touches one place in memory.
-    short: HashMap<u128, Slot, Keyed>,
-    long: HashMap<Box<[u8]>, Slot, Keyed>,
-    /// Token and document.
-    pairs: Vec<(u32, u32)>,
-    /// Short tokens that were noted last, and the document: most of what a document has it has more than once, and this stays near the
-    /// processor.
-    recent: Vec<(u128, u32)>,
-}
-
-/// The binary logarithm of how many recent tokens are remembered.
-const RECENT_BITS: u32 = 11;
-
-/// Where a packed token is among the recent ones.
-#[inline]
-fn recent_place(packed: u128) -> usize {
-    let folded = (packed as u64) ^ ((packed >> 64) as u64).rotate_left(29);
-    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT_BITS)) as usize
-}
-
-/// What is known of a token.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    /// Its number: they are counted as they come.
-    number: u32,
-    /// The document that had it last.
-    last: u32,
-}
-
-/// Bytes of a token that fit into a number beside its length.
-const SHORT_BYTES_MAX: usize = 15;
-
-/// A short token as a number: its length, then its bytes, so that no two are the same.
-#[inline]
-fn pack(token: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    bytes.iter_mut().zip(token).for_each(|(to, from)| *to = *from);
-    u128::from_le_bytes(bytes) | (token.len() as u128) << 120
-}
-
-/// The token that was packed.
-fn unpack(packed: u128) -> Box<[u8]> {
-    let len = (packed >> 120) as usize;
-    packed.to_le_bytes().get(..len).unwrap_or_default().into()
 }
 
 impl Field {
     /// How many pairs each section has.
     fn lens(&self) -> [usize; SECTIONS] {
-        [self.tokens.pairs.len(), self.contexts.pairs.len(), self.joints.pairs.len()]
-    }
-}
-
-impl Dictionary {
-    /// The tokens that `is_wanted` and that at least so many documents have, those that most have first, at most so many.
-    fn frequent(&self, least: usize, most: usize, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Box<[u8]>> {
-        let mut counts = vec![0usize; self.short.len() + self.long.len()];
-        for (token, _) in &self.pairs {
-            if let Some(count) = counts.get_mut(*token as usize) {
-                *count += 1;
-            }
-        }
-        let short = self.short.iter().map(|(token, slot)| (unpack(*token), slot.number));
-        let long = self.long.iter().map(|(token, slot)| (token.clone(), slot.number));
-        let counted =
-            short.chain(long).map(|(token, number)| (counts.get(number as usize).copied().unwrap_or(0), token));
-        let mut frequent: Vec<(usize, Box<[u8]>)> =
-            counted.filter(|(count, token)| *count >= least && is_wanted(token)).collect();
-        frequent.sort_unstable_by(|a, b| b.cmp(a));
-        frequent.truncate(most);
-        frequent.into_iter().map(|(_, token)| token).collect()
-    }
-
-    /// Notes that the document has the token. The memory that took.
-    #[inline]
-    fn note(&mut self, token: &[u8], doc: u32) -> usize {
-        let packed = (token.len() <= SHORT_BYTES_MAX).then(|| pack(token));
-        if let Some(packed) = packed {
-            if self.recent.is_empty() {
-                self.recent.resize(1 << RECENT_BITS, (0, NONE));
-            }
-            if let Some(place) = self.recent.get_mut(recent_place(packed)) {
-                if *place == (packed, doc) {
-                    return 0;
-                }
-                *place = (packed, doc);
-            }
-        }
-        let count = self.short.len() + self.long.len();
-        let new = Slot { number: count as u32, last: NONE };
-        let slot = if let Some(packed) = packed {
-            self.short.entry(packed).or_insert(new)
-        } else {
-            // Not by `entry`, which would need a copy of a token that is there already.
-            if !self.long.contains_key(token) {
-                self.long.insert(token.into(), new);
-            }
-            let Some(slot) = self.long.get_mut(token) else { return 0 };
-            slot
-        };
-        if slot.last == doc {
-            return 0;
-        }
-        let is_new = slot.last == NONE && slot.number == new.number;
-        slot.last = doc;
-        self.pairs.push((slot.number, doc));
-        size_of::<(u32, u32)>() + if is_new { token.len() + TOKEN_MEMORY_BYTES } else { 0 }
-    }
-
-    /// Writes the tokens with their documents.
-    fn write(self, writer: &mut Writer<'_>) -> Result<()> {
-        // The pairs sorted by token: counted, then put where they belong.
-        let mut ends = vec![0u32; self.short.len() + self.long.len() + 1];
-        for (token, _) in &self.pairs {
-            if let Some(count) = ends.get_mut(*token as usize + 1) {
-                *count += 1;
-            }
-        }
-        let mut sum = 0;
-        for count in &mut ends {
-            sum += *count;
-            *count = sum;
-        }
-        let mut next = ends.clone();
-        let mut docs = vec![0; self.pairs.len()];
-        for (token, doc) in self.pairs {
-            if let Some(at) = next.get_mut(token as usize) {
-                if let Some(place) = docs.get_mut(*at as usize) {
-                    *place = doc;
-                }
-                *at += 1;
-            }
-        }
-        let short = self.short.into_iter().map(|(token, slot)| (unpack(token), slot.number));
-        let long = self.long.into_iter().map(|(token, slot)| (token, slot.number));
-        let mut tokens: Vec<(Box<[u8]>, u32)> = short.chain(long).collect();
-        tokens.sort_unstable();
-        for (token, number) in tokens {
-            let bounds = (ends.get(number as usize), ends.get(number as usize + 1));
-            let (Some(from), Some(to)) = bounds else { continue };
-            let Some(docs) = docs.get_mut(*from as usize..*to as usize) else { continue };
-            if !docs.is_sorted() {
-                docs.sort_unstable();
-            }
-            writer.token(&token, docs)?;
-        }
-        writer.end_section()
+        [self.tokens.len(), self.contexts.len(), self.joints.len()]
     }
 }
 
@@ -339,7 +130,7 @@ impl Builder {
         if self.docs.pop().is_some() {
             for (field, lens) in self.fields.iter_mut().zip(&self.marks) {
                 let sections = [&mut field.tokens, &mut field.contexts, &mut field.joints];
-                sections.into_iter().zip(lens).for_each(|(section, len)| section.pairs.truncate(*len));
+                sections.into_iter().zip(lens).for_each(|(section, len)| section.truncate(*len));
             }
             self.numbers.pop_if(|(doc, _)| *doc == self.doc);
         }
@@ -403,9 +194,9 @@ impl Builder {
         let cuts: Vec<Cut> = self.fields.iter().map(|field| field.cut).collect();
         let mut writer = Writer::new(self.base, span, &cuts, &mut put);
         for field in self.fields {
-            field.tokens.write(&mut writer)?;
-            field.contexts.write(&mut writer)?;
-            field.joints.write(&mut writer)?;
+            field.tokens.write(field.cut == Cut::Joints, &mut writer)?;
+            field.contexts.write(false, &mut writer)?;
+            field.joints.write(false, &mut writer)?;
         }
         let mut numbers = vec![NO_NUMBER; usize::try_from(span).unwrap_or(0)];
         for (doc, number) in self.numbers {

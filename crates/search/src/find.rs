@@ -6,8 +6,9 @@ use crate::docs::DocSet;
 use crate::format::{DELIMITER, corrupt};
 use crate::index::Index;
 use crate::links::{PAIR, TRIPLE};
-use crate::lists::{self, Form};
+use crate::lists;
 use crate::needle::{Fit, Needle, PairCondition, Piece};
+use crate::sides::{List, Sides};
 use crate::token::Cut;
 
 /// Sections of a field in an image.
@@ -32,7 +33,9 @@ impl Index {
                 continue;
             };
             match cut {
-                Cut::Whole => self.piece(base + TOKENS, whole, if needle.is_short { surely } else { maybe })?,
+                Cut::Whole => {
+                    self.piece(base + TOKENS, whole, Sides::ANY, if needle.is_short { surely } else { maybe })?
+                }
                 Cut::Tokens | Cut::Joints if needle.is_run => {
                     self.run(base, needle, if needle.is_short { surely } else { maybe })?
                 }
@@ -45,9 +48,9 @@ impl Index {
     /// A needle inside one run: in the tokens, and in the words of contexts.
     fn run(&self, base: usize, needle: &Needle, found: &mut DocSet) -> Result<()> {
         for condition in &needle.runs {
-            self.piece(base + TOKENS, &condition.token, found)?;
+            self.piece(base + TOKENS, &condition.token, Sides::ANY, found)?;
             if let Some(context) = &condition.context {
-                self.piece(base + CONTEXTS, context, found)?;
+                self.piece(base + CONTEXTS, context, Sides::ANY, found)?;
             }
         }
         Ok(())
@@ -64,13 +67,17 @@ impl Index {
         maybe: &mut DocSet,
     ) -> Result<()> {
         if has_links && (needle.is_link || needle.is_context) {
-            self.piece(base + CONTEXTS, whole, surely)?;
+            self.piece(base + CONTEXTS, whole, Sides::ANY, surely)?;
         }
         if has_links && (needle.is_link || needle.is_joint) {
-            self.piece(base + JOINTS, whole, surely)?;
+            self.piece(base + JOINTS, whole, Sides::ANY, surely)?;
         }
         if has_links && needle.is_link {
             return Ok(());
+        }
+        if let Some(word) = needle.word_beside_spaces.and_then(|at| needle.runs.get(at)).filter(|_| has_links) {
+            // Where it is frequent, its contexts have said so.
+            return self.piece(base + TOKENS, &word.token, word.sides, surely);
         }
         if let Some(all) = self.candidates(base, needle, has_links)? {
             all.iter().for_each(|doc| maybe.insert(doc));
@@ -91,13 +98,13 @@ impl Index {
         let mut rare: Vec<(usize, DocSet)> = Vec::new();
         for run in &needle.runs {
             let mut have = DocSet::new(self.range());
-            self.piece(base + TOKENS, &run.token, &mut have)?;
+            self.piece(base + TOKENS, &run.token, run.sides, &mut have)?;
             if !needle.pairs.is_empty() {
                 rare.push((run.number, have.clone()));
             }
             // What the contexts of a word have to say of such a needle has been said.
             if let Some(context) = run.context.as_ref().filter(|_| has_links && !needle.is_context) {
-                self.piece(base + CONTEXTS, context, &mut have)?;
+                self.piece(base + CONTEXTS, context, Sides::ANY, &mut have)?;
             }
             keep(&mut all, have);
             if is_few(&all) {
@@ -109,9 +116,9 @@ impl Index {
         }
         for edge in &needle.edges {
             let mut have = DocSet::new(self.range());
-            self.piece(base + JOINTS, edge, &mut have)?;
+            self.piece(base + JOINTS, edge, Sides::ANY, &mut have)?;
             if !needle.is_context {
-                self.piece(base + CONTEXTS, edge, &mut have)?;
+                self.piece(base + CONTEXTS, edge, Sides::ANY, &mut have)?;
             }
             keep(&mut all, have);
             if is_few(&all) {
@@ -130,7 +137,7 @@ impl Index {
         for (a, b, words) in &needle.triples {
             let (Some(a), Some(b)) = (pairs.get(*a), pairs.get(*b)) else { continue };
             let mut have = DocSet::new(self.range());
-            self.piece(base + JOINTS, words, &mut have)?;
+            self.piece(base + JOINTS, words, Sides::ANY, &mut have)?;
             // Where both pairs have the mark, a triple would be there.
             for (one, other) in [(a, b), (b, a)] {
                 let mut both = one.plain.clone();
@@ -147,7 +154,7 @@ impl Index {
         let nothing = || DocSet::new(self.range());
         let mut found = Pair { plain: nothing(), marked: nothing() };
         let mut cut = nothing();
-        self.each_hit(section, &pair.core, |token, at, list, form| {
+        self.each_hit(section, &pair.core, |token, at, list| {
             let (joint, set) = match token.split_last() {
                 Some((&PAIR, joint)) => (joint, &mut found.marked),
                 // Its pairs are there by themselves.
@@ -156,8 +163,8 @@ impl Index {
             };
             match pair.fit(joint, at) {
                 Fit::Not => Some(()),
-                Fit::Cut => lists::add_to(list, form, self.base(), &mut cut),
-                Fit::Whole => lists::add_to(list, form, self.base(), set),
+                Fit::Cut => lists::add_to(list, self.base(), &mut cut),
+                Fit::Whole => lists::add_to(list, self.base(), set),
             }
         })?;
         // Of two frequent words the joint is whole.
@@ -168,9 +175,9 @@ impl Index {
         Ok(found)
     }
 
-    /// Adds the documents that have a token with the piece.
-    fn piece(&self, section: usize, piece: &Piece, found: &mut DocSet) -> Result<()> {
-        self.each_hit(section, piece, |_, _, list, form| lists::add_to(list, form, self.base(), found))
+    /// Adds the documents that have a token with the piece, standing there in one of these ways.
+    fn piece(&self, section: usize, piece: &Piece, sides: Sides, found: &mut DocSet) -> Result<()> {
+        self.each_hit(section, piece, |_, _, list| lists::add_beside(list, sides, self.base(), found))
     }
 
     /// Gives each token with the piece, where in it that begins, and the token's list. `visit` says `None` of a list that is malformed.
@@ -178,7 +185,7 @@ impl Index {
         &self,
         section: usize,
         piece: &Piece,
-        mut visit: impl FnMut(&[u8], usize, &[u8], Form) -> Option<()>,
+        mut visit: impl FnMut(&[u8], usize, &List<'_>) -> Option<()>,
     ) -> Result<()> {
         let range = self.section_blocks(section);
         let range = if piece.is_prefix { self.blocks_with_prefix(range, piece.prefix())? } else { range };
@@ -189,7 +196,7 @@ impl Index {
         &self,
         number: usize,
         piece: &Piece,
-        visit: &mut impl FnMut(&[u8], usize, &[u8], Form) -> Option<()>,
+        visit: &mut impl FnMut(&[u8], usize, &List<'_>) -> Option<()>,
     ) -> Result<()> {
         let block = self.block(number)?;
         let tokens = block.tokens;
@@ -205,13 +212,13 @@ impl Index {
             let skipped = memchr::memchr_iter(DELIMITER, before).count();
             // The first delimiter ends no token.
             lists.skip(if at == 0 { skipped.saturating_sub(1) } else { skipped }).ok_or_else(malformed)?;
-            let (list, form) = lists.next().ok_or_else(malformed)?;
+            let list = lists.next().ok_or_else(malformed)?;
             let rest = tokens.get(inside..).unwrap_or_default();
             let end = inside + memchr::memchr(DELIMITER, rest).ok_or_else(malformed)?;
             let start =
                 tokens.get(..inside).and_then(|before| memchr::memrchr(DELIMITER, before)).map_or(0, |at| at + 1);
             let token = tokens.get(start..end).unwrap_or_default();
-            visit(token, inside - start, list, form).ok_or_else(malformed)?;
+            visit(token, inside - start, &list).ok_or_else(malformed)?;
             // Behind the delimiter that ends the token; a pattern may begin with that very delimiter.
             at = end + 1;
             match piece.finder().find(tokens.get(end..).unwrap_or_default()) {

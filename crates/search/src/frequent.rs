@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::build::{Builder, Keyed};
+use crate::build::Builder;
+use crate::dictionary::Keyed;
 
 /// A longer word is none of these, bytes.
 pub(crate) const FREQUENT_BYTES_MAX: usize = 24;

@@ -11,9 +11,10 @@ use platform::Mapped;
 
 use crate::codec::Input;
 use crate::docs::DocSet;
-use crate::find::SECTIONS;
+use crate::find::{SECTIONS, TOKENS};
 use crate::format::{BLOCK_ENTRY_BYTES, BlockEntry, DELIMITER, FIELDS_MAX, FOOTER_BYTES, Footer, NO_NUMBER, corrupt};
 use crate::lists::Form;
+use crate::sides::{List, split_code};
 use crate::token::Cut;
 
 /// A block's tokens, or its lists, were verified.
@@ -30,6 +31,8 @@ pub struct Index {
     cuts: Vec<Cut>,
     /// Which blocks belong to each section: the tokens of a field, its contexts, its joints, those of the next one.
     sections: Vec<Range<usize>>,
+    /// The blocks whose lists say how words stand in the documents.
+    sided: Vec<Range<usize>>,
     /// The documents, as ranges that rise and do not touch.
     covered: Vec<Range<u64>>,
     verified: Vec<AtomicU8>,
@@ -50,24 +53,34 @@ pub(crate) struct Lists<'i> {
     lengths: Input<'i>,
     lists: &'i [u8],
     at: usize,
+    /// Each says how its word stands in the documents.
+    has_sides: bool,
 }
 
 impl<'i> Lists<'i> {
-    /// The next token's list, and how it is written.
+    /// The length of the next token's list with its form, and the number beside them.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<(&'i [u8], Form)> {
-        let length = self.lengths.varint()?;
+    fn length(&mut self) -> Option<(u64, u64)> {
+        let value = self.lengths.varint()?;
+        Some(if self.has_sides { split_code(value) } else { (value, 0) })
+    }
+
+    /// The next token's list.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<List<'i>> {
+        let (length, code) = self.length()?;
         let end = self.at.checked_add(usize::try_from(length >> Form::CODE_BITS).ok()?)?;
         let list = self.lists.get(self.at..end)?;
         self.at = end;
-        Some((list, Form::of_code(length)?))
+        let form = Form::of_code(length)?;
+        if self.has_sides { List::with_sides(list, form, code) } else { Some(List::plain(list, form)) }
     }
 
     /// Passes over lists.
     #[inline]
     pub(crate) fn skip(&mut self, count: usize) -> Option<()> {
         for _ in 0..count {
-            let length = self.lengths.varint()?;
+            let (length, _) = self.length()?;
             self.at = self.at.checked_add(usize::try_from(length >> Form::CODE_BITS).ok()?)?;
         }
         Some(())
@@ -77,6 +90,11 @@ impl<'i> Lists<'i> {
     pub(crate) fn is_at_end(&self) -> bool {
         self.lengths.0.is_empty() && self.at == self.lists.len()
     }
+}
+
+/// Whether the lists of a section say how words stand in the documents.
+pub(crate) fn has_sides(cuts: &[Cut], section: usize) -> bool {
+    section % SECTIONS == TOKENS && cuts.get(section / SECTIONS) == Some(&Cut::Joints)
 }
 
 /// What the end of an image says.
@@ -96,7 +114,9 @@ impl Index {
         let Parsed { footer, blocks, cuts, sections, covered } = parsed;
         let verified = blocks.iter().map(|_| AtomicU8::new(0)).collect();
         let are_numbers_verified = AtomicU8::new(0);
-        Ok(Index { image, footer, blocks, cuts, sections, covered, verified, are_numbers_verified })
+        let sided = (0..sections.len()).filter(|section| has_sides(&cuts, *section));
+        let sided = sided.filter_map(|section| sections.get(section).cloned()).collect();
+        Ok(Index { image, footer, blocks, cuts, sections, sided, covered, verified, are_numbers_verified })
     }
 
     fn parse(image: &[u8]) -> Option<Parsed> {
@@ -278,7 +298,8 @@ impl Index {
         self.verify(block.number, LISTS_VERIFIED, entry, || {
             crc32c::crc32c_append(crc32c::crc32c(lengths), lists) == entry.lists_crc
         })?;
-        Ok(Lists { lengths: Input(lengths), lists, at: 0 })
+        let has_sides = self.sided.iter().any(|blocks| blocks.contains(&block.number));
+        Ok(Lists { lengths: Input(lengths), lists, at: 0, has_sides })
     }
 
     fn verify(&self, number: usize, what: u8, entry: BlockEntry, is_whole: impl FnOnce() -> bool) -> Result<()> {

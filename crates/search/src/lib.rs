@@ -23,6 +23,7 @@
 
 mod build;
 mod codec;
+mod dictionary;
 mod docs;
 mod find;
 mod format;
@@ -32,6 +33,7 @@ mod links;
 mod lists;
 mod merge;
 mod needle;
+mod sides;
 mod token;
 mod verify;
 mod write;

@@ -261,7 +261,7 @@ mod tests {
         let frequent = FrequentField { words, ..FrequentField::default() };
         let mut all = Vec::new();
         let mut emit = |kind, token: &[u8]| {
-            if kind != Kind::Token {
+            if !matches!(kind, Kind::Token(_)) {
                 all.push(String::from_utf8_lossy(token).into_owned());
             }
         };

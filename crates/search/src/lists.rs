@@ -2,6 +2,7 @@
 
 use crate::codec::{Input, put_varint};
 use crate::docs::DocSet;
+use crate::sides::{List, ListSides, Sides};
 
 /// How a list is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,10 +154,30 @@ fn read_rice(bytes: &[u8], mut visit: impl FnMut(u64) -> Option<()>) -> Option<(
     }
 }
 
+/// Adds the documents of a list in which the word stands in one of these ways to the set, each `base` higher; `None` when the list is
+/// malformed.
+#[inline]
+pub(crate) fn add_beside(list: &List<'_>, wanted: Sides, base: u64, set: &mut DocSet) -> Option<()> {
+    match list.sides {
+        ListSides::All(sides) if !sides.meets(wanted) => Some(()),
+        ListSides::Each(_) if wanted != Sides::ANY => {
+            let mut is_sound = true;
+            each(list, |doc, sides| match base.checked_add(u64::from(doc)) {
+                Some(doc) if sides.meets(wanted) => set.insert(doc),
+                Some(_) => {}
+                None => is_sound = false,
+            })?;
+            is_sound.then_some(())
+        }
+        _ => add_to(list, base, set),
+    }
+}
+
 /// Adds the documents of a list to the set, each `base` higher; `None` when the list is malformed.
 #[inline]
-pub(crate) fn add_to(list: &[u8], form: Form, base: u64, set: &mut DocSet) -> Option<()> {
-    let mut input = Input(list);
+pub(crate) fn add_to(list: &List<'_>, base: u64, set: &mut DocSet) -> Option<()> {
+    let form = list.form;
+    let mut input = Input(list.documents);
     let mut doc = base.checked_add(input.varint()?)?;
     if form == Form::Bits {
         for (n, byte) in input.0.iter().enumerate() {
@@ -179,8 +200,19 @@ pub(crate) fn add_to(list: &[u8], form: Form, base: u64, set: &mut DocSet) -> Op
     Some(())
 }
 
-/// Gives the documents of a list, rising; `None` when the list is malformed or names a document that does not fit.
-pub(crate) fn each(list: &[u8], form: Form, mut visit: impl FnMut(u32)) -> Option<()> {
+/// Gives the documents of a list, rising, and how the word stands in each; `None` when the list is malformed or names a document that
+/// does not fit.
+pub(crate) fn each(list: &List<'_>, mut visit: impl FnMut(u32, Sides)) -> Option<()> {
+    let mut sides = list.each_sides();
+    let mut is_sound = true;
+    each_document(list.documents, list.form, |doc| match sides.next() {
+        Some(sides) => visit(doc, sides),
+        None => is_sound = false,
+    })?;
+    is_sound.then_some(())
+}
+
+fn each_document(list: &[u8], form: Form, mut visit: impl FnMut(u32)) -> Option<()> {
     let mut input = Input(list);
     let mut doc = u32::try_from(input.varint()?).ok()?;
     if form == Form::Bits {
@@ -224,10 +256,11 @@ mod tests {
             let mut list = Vec::new();
             let form = encode(&docs, &mut list);
             let mut back = Vec::new();
-            each(&list, form, |doc| back.push(doc)).expect("our own list");
+            let list = List::plain(&list, form);
+            each(&list, |doc, _| back.push(doc)).expect("our own list");
             prop_assert_eq!(&back, &docs);
             let mut set = DocSet::new(base..base + u64::from(next));
-            add_to(&list, form, base, &mut set).expect("our own list");
+            add_to(&list, base, &mut set).expect("our own list");
             prop_assert!(set.iter().eq(docs.iter().map(|doc| base + u64::from(*doc))));
         }
 
@@ -235,8 +268,9 @@ mod tests {
         fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..40), code in 0u64..3) {
             let form = Form::of_code(code).expect("a form");
             let mut set = DocSet::new(0..1000);
-            let _ = add_to(&bytes, form, 3, &mut set);
-            let _ = each(&bytes, form, |_| {});
+            let list = List::plain(&bytes, form);
+            let _ = add_to(&list, 3, &mut set);
+            let _ = each(&list, |_, _| {});
         }
     }
 

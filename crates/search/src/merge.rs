@@ -6,8 +6,9 @@ use model::{Error, ErrorKind, Result};
 
 use crate::find::SECTIONS;
 use crate::format::{NO_NUMBER, corrupt};
-use crate::index::{Index, Lists};
+use crate::index::{Index, Lists, has_sides};
 use crate::lists;
+use crate::sides::Sides;
 use crate::write::{Output, Writer};
 
 /// Goes through one section of an image: the tokens of a field, its contexts or its joints.
@@ -41,17 +42,17 @@ impl<'i> Cursor<'i> {
         Ok(())
     }
 
-    /// Appends the documents of the token at which it stands, counted from `base`.
-    fn take(&mut self, base: u64, is_live: &dyn Fn(u64) -> bool, docs: &mut Vec<u32>) -> Result<()> {
+    /// Appends the documents of the token at which it stands, counted from `base`, and how it stands in them.
+    fn take(&mut self, base: u64, is_live: &dyn Fn(u64) -> bool, docs: &mut Vec<(u32, Sides)>) -> Result<()> {
         let own = self.index.base();
         let malformed = || corrupt(own, "a list is malformed");
-        let (list, form) = self.lists.as_mut().and_then(Lists::next).ok_or_else(malformed)?;
+        let list = self.lists.as_mut().and_then(Lists::next).ok_or_else(malformed)?;
         let mut is_too_far = false;
-        lists::each(list, form, |doc| {
+        lists::each(&list, |doc, sides| {
             let document = own.saturating_add(u64::from(doc));
             if is_live(document) {
                 match u32::try_from(document.wrapping_sub(base)) {
-                    Ok(doc) => docs.push(doc),
+                    Ok(doc) => docs.push((doc, sides)),
                     Err(_) => is_too_far = true,
                 }
             }
@@ -78,19 +79,24 @@ pub fn merge(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool, out: &mut Output
     }
     let mut put = |bytes: &[u8]| out(bytes);
     let mut writer = Writer::new(base, span, cuts, &mut put);
-    let mut docs = Vec::new();
+    let mut taken: Vec<(u32, Sides)> = Vec::new();
+    let (mut docs, mut sides) = (Vec::new(), Vec::new());
     for section in 0..cuts.len() * SECTIONS {
         let mut cursors = indexes.iter().map(|index| Cursor::new(index, section)).collect::<Result<Vec<_>>>()?;
         while let Some(token) = cursors.iter().filter_map(|cursor| cursor.token).min() {
-            docs.clear();
+            taken.clear();
             for cursor in cursors.iter_mut().filter(|cursor| cursor.token == Some(token)) {
-                cursor.take(base, is_live, &mut docs)?;
+                cursor.take(base, is_live, &mut taken)?;
                 cursor.advance()?;
             }
-            if !docs.is_sorted() {
-                docs.sort_unstable();
+            if !taken.is_sorted_by_key(|(doc, _)| *doc) {
+                taken.sort_unstable_by_key(|(doc, _)| *doc);
             }
-            writer.token(token, &docs)?;
+            docs.clear();
+            docs.extend(taken.iter().map(|(doc, _)| *doc));
+            sides.clear();
+            sides.extend(taken.iter().map(|(_, sides)| *sides));
+            writer.token(token, &docs, has_sides(cuts, section).then_some(&sides))?;
         }
         writer.end_section()?;
     }

@@ -6,6 +6,7 @@ use crate::format::DELIMITER;
 use crate::links::{
     BEFORE_BYTES, BEHIND_BYTES, CONTEXT_BYTES, GAP_EDGE_BYTES, JOINT_GAP_BYTES, PAIR, TRIPLE, is_in_a_link,
 };
+use crate::sides::{Sides, is_space};
 use crate::token::{Class, NEEDLE_EXACT_BYTES_MAX, TOKEN_BYTES_MAX};
 use crate::token::{head, runs, tail};
 
@@ -22,6 +23,9 @@ pub struct Needle {
     pub(crate) is_link: bool,
     /// It has one word and beside it no more than a context has: contexts that contain it are hits, and other contexts are none.
     pub(crate) is_context: bool,
+    /// It is one word and a space before it, behind it, or both: which of [`Needle::runs`] is the word. Its list is the hits, with the
+    /// contexts.
+    pub(crate) word_beside_spaces: Option<usize>,
     /// It begins and ends with a word: joints that contain it are hits.
     pub(crate) is_joint: bool,
     /// Each run of it: some token is as it says.
@@ -50,6 +54,8 @@ pub(crate) struct RunCondition {
     /// Its place among the runs.
     pub(crate) number: usize,
     pub(crate) token: Piece,
+    /// How it stands there.
+    pub(crate) sides: Sides,
     /// Or, of a word, some context.
     pub(crate) context: Option<Piece>,
 }
@@ -181,7 +187,12 @@ impl Needle {
             if !is_joined {
                 let around = [tail(left, CONTEXT_BYTES), run, head(right, CONTEXT_BYTES)];
                 let context = (*class == Class::Word).then(|| Piece::new(&around, false, false));
-                conditions.push(RunCondition { number: n, token: Piece::token(run, begins, ends), context });
+                // Of a longer run a piece is looked for, which may have nothing known beside it.
+                let sides = match run.len() <= NEEDLE_EXACT_BYTES_MAX {
+                    true => Sides::with(begins.then(|| is_space(left.last())), ends.then(|| is_space(right.first()))),
+                    false => Sides::ANY,
+                };
+                conditions.push(RunCondition { number: n, token: Piece::token(run, begins, ends), sides, context });
             }
         }
         // The longest first, which fewest documents have.
@@ -191,6 +202,10 @@ impl Needle {
         let fits = first_word.is_some_and(|at| {
             run_at(at.checked_sub(1)).len() <= CONTEXT_BYTES && run_at(Some(at + 1)).len() <= CONTEXT_BYTES
         });
+        let has_spaces_alone = all.iter().all(|(run, class)| *class == Class::Word || *run == b" ");
+        let is_beside_spaces = words == 1 && all.len() > 1 && has_spaces_alone && is_short;
+        let word_beside_spaces =
+            conditions.iter().position(|condition| is_beside_spaces && condition.context.is_some());
         let ends_are_words =
             [all.first(), all.last()].iter().all(|run| run.is_some_and(|(_, class)| *class == Class::Word));
         // A needle that looks like a mark would be found in one.
@@ -201,6 +216,7 @@ impl Needle {
             is_run: all.len() <= 1,
             is_link: is_plain && is_in_a_link(&all),
             is_context: words == 1 && all.len() > 1 && fits && is_short,
+            word_beside_spaces,
             is_joint: is_plain && ends_are_words && (2..=3).contains(&words) && is_short,
             runs: conditions,
             edges,

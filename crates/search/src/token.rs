@@ -11,6 +11,7 @@
 
 use crate::frequent::FrequentField;
 use crate::links::{Links, Run};
+use crate::sides::{Sides, is_space};
 
 /// The longest token, bytes.
 pub const TOKEN_BYTES_MAX: usize = 128;
@@ -92,8 +93,8 @@ impl Cut {
 /// What the tokenizer found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A token.
-    Token,
+    /// A token, and how it stands there.
+    Token(Sides),
     /// A frequent word with what surrounds it.
     Context,
     /// Where words meet, or a word and what is none.
@@ -118,6 +119,8 @@ pub(crate) struct Tokens {
     class: Option<Class>,
     /// How the open run begins, when it was too long to be there still.
     head: Vec<u8>,
+    /// A space stands before the open run, or before the next one.
+    is_after_space: bool,
     links: Links,
 }
 
@@ -137,15 +140,17 @@ impl Tokens {
         let end = chunk.len();
         let mut at = 0;
         runs(chunk, |run, class| {
-            if self.class != Some(class) {
-                self.end_run(cut, frequent, &mut emit);
-            }
             let run = run.as_bytes();
+            if self.class != Some(class) {
+                self.end_run(is_space(run.first()), cut, frequent, &mut emit);
+            }
             at += run.len();
             if at < end && self.open.is_empty() && run.len() <= TOKEN_BYTES_MAX {
                 // The usual case: the run begins and ends here.
+                let sides = Sides::of(self.is_after_space, is_space(chunk.as_bytes().get(at)));
+                self.is_after_space = is_space(run.last());
                 let run = Run { class, start: run, end: run, is_whole: true };
-                return follow(&mut self.links, &run, cut, frequent, &mut emit);
+                return follow(&mut self.links, &run, sides, cut, frequent, &mut emit);
             }
             self.class = Some(class);
             self.extend(run, &mut emit);
@@ -157,7 +162,9 @@ impl Tokens {
         for piece in run.chunks(TOKEN_BYTES_MAX) {
             self.open.extend_from_slice(piece);
             while let Some(piece) = self.open.get(..TOKEN_BYTES_MAX).filter(|_| self.open.len() > TOKEN_BYTES_MAX) {
-                emit(Kind::Token, piece);
+                // The space before a run is before its first piece, the one behind it behind its last.
+                emit(Kind::Token(Sides::of(self.is_after_space, false)), piece);
+                self.is_after_space = false;
                 if self.head.is_empty() {
                     self.head.extend_from_slice(head(piece, HEAD_BYTES));
                 }
@@ -166,12 +173,20 @@ impl Tokens {
         }
     }
 
-    fn end_run(&mut self, cut: Cut, frequent: Option<&FrequentField>, emit: &mut impl FnMut(Kind, &[u8])) {
+    fn end_run(
+        &mut self,
+        is_before_space: bool,
+        cut: Cut,
+        frequent: Option<&FrequentField>,
+        emit: &mut impl FnMut(Kind, &[u8]),
+    ) {
         if let Some(class) = self.class.take().filter(|_| !self.open.is_empty()) {
             let is_whole = self.head.is_empty();
             let start = if is_whole { &self.open } else { &self.head };
             let run = Run { class, start, end: &self.open, is_whole };
-            follow(&mut self.links, &run, cut, frequent, emit);
+            let sides = Sides::of(self.is_after_space, is_before_space);
+            follow(&mut self.links, &run, sides, cut, frequent, emit);
+            self.is_after_space = is_space(self.open.last());
             self.open.clear();
         }
         self.head.clear();
@@ -179,7 +194,8 @@ impl Tokens {
 
     /// The text ends; no run reaches into the next one.
     pub(crate) fn end(&mut self, cut: Cut, frequent: Option<&FrequentField>, emit: &mut impl FnMut(Kind, &[u8])) {
-        self.end_run(cut, frequent, emit);
+        self.end_run(false, cut, frequent, emit);
+        self.is_after_space = false;
         self.links.end(emit);
     }
 }
@@ -192,13 +208,14 @@ const HEAD_BYTES: usize = 8;
 fn follow(
     links: &mut Links,
     run: &Run<'_>,
+    sides: Sides,
     cut: Cut,
     frequent: Option<&FrequentField>,
     emit: &mut impl FnMut(Kind, &[u8]),
 ) {
     let is_frequent = cut == Cut::Joints && frequent.is_some_and(|frequent| Links::is_frequent(frequent, run));
     if !is_frequent {
-        emit(Kind::Token, run.end);
+        emit(Kind::Token(sides), run.end);
     }
     if cut == Cut::Joints {
         links.run(run, is_frequent, frequent, emit);
@@ -210,11 +227,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const TOKEN: Kind = Kind::Token(Sides::ANY);
+
     fn cut(chunks: &[&str], cut: Cut, wanted: Kind) -> Vec<String> {
         let mut tokens = Tokens::default();
         let mut all = Vec::new();
         let mut emit = |kind: Kind, token: &[u8]| {
-            if kind == wanted {
+            if std::mem::discriminant(&kind) == std::mem::discriminant(&wanted) {
                 all.push(token.iter().copied().map(char::from).collect());
             }
         };
@@ -226,7 +245,7 @@ mod tests {
     }
 
     fn tokens(chunks: &[&str]) -> Vec<String> {
-        let bytes = cut(chunks, Cut::Tokens, Kind::Token);
+        let bytes = cut(chunks, Cut::Tokens, TOKEN);
         let bytes = bytes.iter().map(|token| token.chars().map(|byte| byte as u8).collect::<Vec<u8>>());
         bytes.map(|token| String::from_utf8_lossy(&token).into_owned()).collect()
     }
@@ -246,11 +265,41 @@ mod tests {
         assert_eq!(joints(&[&word, &gap, &word]), ["gh.,", ";:ab"]);
     }
 
+    /// The words of a text with how they stand there, `_` for a space.
+    fn words_beside_spaces(chunks: &[&str]) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut emit = |kind: Kind, token: &[u8]| {
+            let Kind::Token(sides) = kind else { return };
+            let word = String::from_utf8_lossy(token).into_owned();
+            let side = |before, behind| if sides.meets(Sides::with(before, behind)) { "_" } else { "" };
+            if word.chars().all(|character| Class::of(character) == Class::Word) {
+                all.push(side(Some(true), None).to_owned() + &word + side(None, Some(true)));
+            }
+        };
+        let mut tokens = Tokens::default();
+        for chunk in chunks {
+            tokens.push(chunk, Cut::Joints, None, &mut emit);
+        }
+        tokens.end(Cut::Joints, None, &mut emit);
+        all
+    }
+
+    #[test]
+    fn words_stand_beside_spaces() {
+        assert_eq!(words_beside_spaces(&["so the, end  of\r\nit"]), ["so_", "_the", "_end_", "_of", "it"]);
+        assert_eq!(words_beside_spaces(&[" a", "", " ", "b ", "c"]), ["_a_", "_b_", "_c"]);
+        let long = "x".repeat(150);
+        assert_eq!(
+            words_beside_spaces(&[" ", &long, " "]),
+            [format!("_{}", &long[..128]), format!("{}_", &long[65..])]
+        );
+    }
+
     #[test]
     fn whole_texts_are_one_token() {
-        assert_eq!(cut(&["Re: ", "a b"], Cut::Whole, Kind::Token), ["Re: a b"]);
+        assert_eq!(cut(&["Re: ", "a b"], Cut::Whole, TOKEN), ["Re: a b"]);
         assert!(cut(&["Re: ", "a b"], Cut::Whole, Kind::Joint).is_empty());
-        assert_eq!(cut(&["a b".repeat(50).as_str()], Cut::Whole, Kind::Token).len(), 2);
+        assert_eq!(cut(&["a b".repeat(50).as_str()], Cut::Whole, TOKEN).len(), 2);
     }
 
     #[test]
@@ -301,7 +350,8 @@ mod tests {
             let chunks: Vec<&str> = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect();
             prop_assert_eq!(tokens(&chunks), tokens(&[&text]));
             prop_assert_eq!(joints(&chunks), joints(&[&text]));
-            prop_assert_eq!(cut(&chunks, Cut::Whole, Kind::Token), cut(&[&text], Cut::Whole, Kind::Token));
+            prop_assert_eq!(words_beside_spaces(&chunks), words_beside_spaces(&[&text]));
+            prop_assert_eq!(cut(&chunks, Cut::Whole, TOKEN), cut(&[&text], Cut::Whole, TOKEN));
         }
     }
 }

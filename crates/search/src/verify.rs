@@ -14,7 +14,8 @@ use crate::format::corrupt;
 use crate::frequent::{Frequent, FrequentField};
 use crate::index::Index;
 use crate::links::{self, PAIR};
-use crate::lists::{self, Form};
+use crate::lists;
+use crate::sides::{List, Sides};
 
 /// Of each document a digest of its number and of its tokens in all sections, whatever their order: equal for equal sets.
 pub type Digests = BTreeMap<u64, u64>;
@@ -39,15 +40,16 @@ impl Index {
         for section in 0..self.cuts().len() * SECTIONS {
             let mut before: &[u8] = &[];
             seen += self.section_blocks(section).len();
-            self.each_token(section, |at, token, list, form| {
+            self.each_token(section, |at, token, list| {
                 if token.is_empty() || token <= before {
                     return Err(corrupt(at, "the tokens are not sorted"));
                 }
                 before = token;
                 let hash = hash(section, token);
                 let mut is_stranger = false;
-                self.each_document(at, list, form, |document| match digests.get_mut(&document) {
-                    Some(digest) => *digest = digest.wrapping_add(hash),
+                self.each_document(at, &list, |document, sides| match digests.get_mut(&document) {
+                    // Another odd factor for each of what the word may have beside it.
+                    Some(digest) => *digest = digest.wrapping_add(hash.wrapping_mul(u64::from(sides.bits()) << 1 | 1)),
                     None => is_stranger = true,
                 })?;
                 match is_stranger {
@@ -77,7 +79,7 @@ impl Index {
         for field in 0..fields {
             let mut of_field = [Numbers::new(), Numbers::new()];
             for (kind, section) in of_field.iter_mut().zip([CONTEXTS, JOINTS]) {
-                self.each_token(field * SECTIONS + section, |at, token, list, form| {
+                self.each_token(field * SECTIONS + section, |at, token, list| {
                     let name = match section {
                         CONTEXTS => links::word_of(token).map(str::as_bytes),
                         _ => token.strip_suffix(&[PAIR]),
@@ -85,7 +87,7 @@ impl Index {
                     let Some(name) = name else { return Ok(()) };
                     names.push(name.into());
                     let number = names.len() - 1;
-                    self.each_document(at, list, form, |document| {
+                    self.each_document(at, &list, |document, _| {
                         if documents.contains(&document) {
                             kind.entry(document).or_default().push(number);
                         }
@@ -111,7 +113,7 @@ impl Index {
     fn each_token<'i>(
         &'i self,
         section: usize,
-        mut visit: impl FnMut(u64, &'i [u8], &'i [u8], Form) -> Result<()>,
+        mut visit: impl FnMut(u64, &'i [u8], List<'i>) -> Result<()>,
     ) -> Result<()> {
         for number in self.section_blocks(section) {
             let block = self.block(number)?;
@@ -120,8 +122,8 @@ impl Index {
             let mut count = 0;
             for token in block.each_token() {
                 count += 1;
-                let (list, form) = lists.next().ok_or_else(malformed)?;
-                visit(block.at(), token, list, form)?;
+                let list = lists.next().ok_or_else(malformed)?;
+                visit(block.at(), token, list)?;
             }
             if count != block.count() || !lists.is_at_end() {
                 return Err(malformed());
@@ -131,8 +133,8 @@ impl Index {
     }
 
     /// Gives the documents of a list in the block at `at`.
-    fn each_document(&self, at: u64, list: &[u8], form: Form, mut visit: impl FnMut(u64)) -> Result<()> {
-        let visit = |doc| visit(self.base().saturating_add(u64::from(doc)));
-        lists::each(list, form, visit).ok_or_else(|| corrupt(at, "a block is malformed"))
+    fn each_document(&self, at: u64, list: &List<'_>, mut visit: impl FnMut(u64, Sides)) -> Result<()> {
+        let visit = |doc, sides| visit(self.base().saturating_add(u64::from(doc)), sides);
+        lists::each(list, visit).ok_or_else(|| corrupt(at, "a block is malformed"))
     }
 }

@@ -6,6 +6,7 @@ use crate::codec::put_varint;
 use crate::find::SECTIONS;
 use crate::format::{BLOCK_LISTS_BYTES, BLOCK_TOKENS_BYTES, BlockEntry, DELIMITER, Footer};
 use crate::lists::{self, Form};
+use crate::sides::{self, Sides};
 use crate::token::Cut;
 
 /// Takes the bytes of an image in order.
@@ -51,7 +52,8 @@ impl<'o> Writer<'o> {
     }
 
     /// The next token of the field, greater than the one before, and its documents, which rise strictly. Without documents it is left out.
-    pub(crate) fn token(&mut self, token: &[u8], docs: &[u32]) -> Result<()> {
+    /// `sides`: of each document, in a section that has them.
+    pub(crate) fn token(&mut self, token: &[u8], docs: &[u32], sides: Option<&[Sides]>) -> Result<()> {
         if docs.is_empty() {
             return Ok(());
         }
@@ -62,7 +64,9 @@ impl<'o> Writer<'o> {
         self.tokens.push(DELIMITER);
         let from = self.lists.len();
         let form = lists::encode(docs, &mut self.lists);
-        put_varint(&mut self.lengths, ((self.lists.len() - from) as u64) << Form::CODE_BITS | form.code());
+        let code = sides.map(|sides| sides::encode(sides, from, &mut self.lists));
+        let length = ((self.lists.len() - from) as u64) << Form::CODE_BITS | form.code();
+        put_varint(&mut self.lengths, code.map_or(length, |code| sides::put_code(length, code)));
         self.count += 1;
         if self.tokens.len() >= BLOCK_TOKENS_BYTES || self.lists.len() >= BLOCK_LISTS_BYTES {
             self.end_block()?;
