@@ -121,9 +121,17 @@ const SHORT_BYTES_MAX: usize = 15;
 /// the tokens are.
 #[inline]
 fn pack(token: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    bytes.iter_mut().zip(token).for_each(|(to, from)| *to = *from);
-    u128::from_be_bytes(bytes) | token.len() as u128
+    // Read as two halves that may overlap: the same bytes come to stand in the same places.
+    let len = token.len() as u32;
+    let bytes = if let (Some(first), Some(last)) = (token.first_chunk(), token.last_chunk()) {
+        u128::from(u64::from_be_bytes(*first)) << 64 | u128::from(u64::from_be_bytes(*last)) << (8 * (16 - len))
+    } else if let (Some(first), Some(last)) = (token.first_chunk(), token.last_chunk()) {
+        let (first, last) = (u32::from_be_bytes(*first), u32::from_be_bytes(*last));
+        u128::from(u64::from(first) << 32 | u64::from(last) << (8 * (8 - len))) << 64
+    } else {
+        token.iter().fold(0, |all, byte| all << 8 | u128::from(*byte)) << (8 * (15 - len)) << 8
+    };
+    bytes | u128::from(len)
 }
 
 /// A short token taken out of its number again.

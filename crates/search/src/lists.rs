@@ -1,4 +1,5 @@
-//! Posting lists: the documents of one token, as gaps, as bits, or as gaps in a Rice code, whichever is shortest.
+//! Posting lists: the documents of one token, as gaps, as bits, or as gaps in a Rice or an exponential Golomb code, whichever is shortest.
+//! The last fits what comes in bursts, as the words of a discussion do: many small gaps and some very large ones.
 
 use crate::codec::{Input, put_varint};
 use crate::docs::DocSet;
@@ -13,6 +14,9 @@ pub(crate) enum Form {
     Bits,
     /// A byte for the number of low bits, then for each gap its high part in unary (zeros and a one) and its low bits, the lowest first.
     Rice,
+    /// A byte k, then for each gap plus 2^k as many zeros as its highest bit is above bit k, a one, and the bits below the highest, the
+    /// lowest first.
+    Exponential,
 }
 
 impl Form {
@@ -22,6 +26,7 @@ impl Form {
             Form::Gaps => 0,
             Form::Bits => 1,
             Form::Rice => 2,
+            Form::Exponential => 3,
         }
     }
 
@@ -29,12 +34,12 @@ impl Form {
     pub(crate) const CODE_BITS: u32 = 2;
 
     pub(crate) fn of_code(code: u64) -> Option<Self> {
-        [Form::Gaps, Form::Bits, Form::Rice].into_iter().find(|form| form.code() == code & 3)
+        [Form::Gaps, Form::Bits, Form::Rice, Form::Exponential].into_iter().find(|form| form.code() == code & 3)
     }
 }
 
-/// A Rice code is slower to read: it has to be this much shorter, percent.
-const RICE_PERCENT_MAX: usize = 95;
+/// A code of bits is slower to read: it has to be this much shorter, percent.
+const CODE_PERCENT_MAX: usize = 95;
 
 /// Appends the list of `docs`, which rise strictly; how it is written.
 pub(crate) fn encode(docs: &[u32], out: &mut Vec<u8>) -> Form {
@@ -46,12 +51,13 @@ pub(crate) fn encode(docs: &[u32], out: &mut Vec<u8>) -> Form {
     let bits_len = (last - first) as usize / 8 + 1;
     let shortest = (out.len() - body).min(bits_len);
     if let Some(low_bits) = low_bits(first, last, docs.len() - 1) {
-        let high = gaps().map(|gap| (gap >> low_bits) as usize).sum::<usize>();
-        let len = 1 + (high + (docs.len() - 1) * (low_bits as usize + 1)).div_ceil(8);
-        if len * 100 <= shortest * RICE_PERCENT_MAX {
+        let code = codes(gaps(), low_bits).into_iter().min_by_key(|(_, _, bits)| *bits);
+        if let Some((form, low_bits, bits)) = code
+            && (1 + bits.div_ceil(8)) * 100 <= shortest * CODE_PERCENT_MAX
+        {
             out.truncate(body);
-            write_rice(gaps(), low_bits, out);
-            return Form::Rice;
+            write_code(gaps(), form, low_bits, out);
+            return form;
         }
     }
     if out.len() - body <= bits_len {
@@ -74,7 +80,42 @@ fn low_bits(first: u32, last: u32, gaps: usize) -> Option<u32> {
     Some((mean * 177 / 256).checked_ilog2().map_or(0, |bits| bits + 1).min(31))
 }
 
-fn write_rice(gaps: impl Iterator<Item = u32>, low_bits: u32, out: &mut Vec<u8>) {
+/// How many bits the gaps take in a Rice code with so many low bits, and in the exponential one that suits them best, as nearly as the
+/// gaps' lengths tell.
+fn codes(gaps: impl Iterator<Item = u32> + Clone, low_bits: u32) -> [(Form, u32, usize); 2] {
+    let mut lengths = [0usize; u32::BITS as usize + 1];
+    for gap in gaps.clone() {
+        if let Some(count) = lengths.get_mut((u32::BITS - gap.leading_zeros()) as usize) {
+            *count += 1;
+        }
+    }
+    // One low bit more: a bit more for each gap, and two less for each that is longer.
+    let gaps_count = lengths.iter().sum::<usize>();
+    let (mut longer, mut best) = (gaps_count, 0);
+    for count in lengths.iter().take(low_bits as usize + 1) {
+        longer -= count;
+        if longer * 2 < gaps_count {
+            break;
+        }
+        best += 1;
+    }
+    let best = u32::min(best, low_bits);
+    let mut codes = [(Form::Rice, low_bits, 0), (Form::Exponential, best, 0)];
+    for gap in gaps {
+        let [(_, _, rice), (_, _, exponential)] = &mut codes;
+        *rice += (gap >> low_bits) as usize + 1 + low_bits as usize;
+        *exponential += 2 * above(gap, best) as usize + 1 + best as usize;
+    }
+    codes
+}
+
+/// How far the highest bit of a gap plus 2^`low_bits` is above that bit.
+#[inline]
+fn above(gap: u32, low_bits: u32) -> u32 {
+    (u64::from(gap) + (1 << low_bits)).ilog2() - low_bits
+}
+
+fn write_code(gaps: impl Iterator<Item = u32>, form: Form, low_bits: u32, out: &mut Vec<u8>) {
     out.push(low_bits as u8);
     let (mut open, mut have) = (0u64, 0u32);
     let mut put = |value: u64, bits: u32| {
@@ -87,71 +128,104 @@ fn write_rice(gaps: impl Iterator<Item = u32>, low_bits: u32, out: &mut Vec<u8>)
         }
     };
     for gap in gaps {
-        let mut high = gap >> low_bits;
-        while high >= 32 {
+        let (mut zeros, low, bits) = match form {
+            Form::Exponential => {
+                let above = above(gap, low_bits);
+                (above, u64::from(gap) + (1 << low_bits), low_bits + above)
+            }
+            _ => (gap >> low_bits, u64::from(gap), low_bits),
+        };
+        while zeros >= 32 {
             put(0, 32);
-            high -= 32;
+            zeros -= 32;
         }
-        put(1 << high, high + 1);
-        put(u64::from(gap) & ((1 << low_bits) - 1), low_bits);
+        put(1 << zeros, zeros + 1);
+        put(low & ((1 << bits) - 1), bits);
     }
     if have > 0 {
         out.push(open as u8);
     }
 }
 
-/// Gives the gaps of a Rice code; what is left at the end without a one is filling. `None` when it is malformed.
-#[inline]
-fn read_rice(bytes: &[u8], mut visit: impl FnMut(u64) -> Option<()>) -> Option<()> {
-    let (&low_bits, mut rest) = bytes.split_first()?;
-    let low_bits = u32::from(low_bits);
-    if low_bits > 31 {
-        return None;
-    }
-    let (mut open, mut have, mut high) = (0u64, 0u32, 0u64);
-    loop {
-        while have <= 32 {
-            if let Some((four, more)) = rest.split_first_chunk::<4>() {
-                open |= u64::from(u32::from_le_bytes(*four)) << have;
-                have += 32;
-                rest = more;
-            } else if let Some((byte, more)) = rest.split_first() {
-                open |= u64::from(*byte) << have;
-                have += 8;
-                rest = more;
+/// Bits from the front, the lowest of a byte first.
+struct Bits<'i> {
+    rest: &'i [u8],
+    open: u64,
+    have: u32,
+}
+
+impl Bits<'_> {
+    /// Has more than 32 bits at hand if there are so many.
+    #[inline]
+    fn fill(&mut self) {
+        while self.have <= 32 {
+            if let Some((four, more)) = self.rest.split_first_chunk::<4>() {
+                self.open |= u64::from(u32::from_le_bytes(*four)) << self.have;
+                self.have += 32;
+                self.rest = more;
+            } else if let Some((byte, more)) = self.rest.split_first() {
+                self.open |= u64::from(*byte) << self.have;
+                self.have += 8;
+                self.rest = more;
             } else {
                 break;
             }
         }
-        if open == 0 {
-            if rest.is_empty() {
-                return Some(());
-            }
-            high += u64::from(have);
-            have = 0;
-            continue;
-        }
-        let zeros = open.trailing_zeros();
-        if zeros + 1 + low_bits > have {
-            // The low bits may still be to come.
-            if rest.is_empty() {
-                return None;
-            }
-            high += u64::from(zeros);
-            open >>= zeros;
-            have -= zeros;
-            if have > 32 {
-                return None;
-            }
-            continue;
-        }
-        high += u64::from(zeros);
-        open = (open >> zeros) >> 1;
-        visit(high << low_bits | open & ((1 << low_bits) - 1))?;
-        open >>= low_bits;
-        have -= zeros + 1 + low_bits;
-        high = 0;
     }
+
+    /// How many zeros there are before the next one, which is taken too; `None` when there is no more.
+    #[inline]
+    fn zeros(&mut self) -> Option<u64> {
+        let mut count = 0;
+        loop {
+            self.fill();
+            if self.open != 0 {
+                let zeros = self.open.trailing_zeros();
+                self.open = (self.open >> zeros) >> 1;
+                self.have -= zeros + 1;
+                return Some(count + u64::from(zeros));
+            }
+            if self.rest.is_empty() {
+                return None;
+            }
+            count += u64::from(self.have);
+            self.have = 0;
+        }
+    }
+
+    /// So many bits, at most 32.
+    #[inline]
+    fn take(&mut self, bits: u32) -> Option<u64> {
+        if self.have < bits {
+            self.fill();
+        }
+        self.have = self.have.checked_sub(bits)?;
+        let value = self.open & ((1 << bits) - 1);
+        self.open >>= bits;
+        Some(value)
+    }
+}
+
+/// Gives the gaps of a code of bits; what is left at the end without a one is filling. `None` when it is malformed.
+#[inline]
+fn read_code(bytes: &[u8], form: Form, mut visit: impl FnMut(u64) -> Option<()>) -> Option<()> {
+    let (&low_bits, rest) = bytes.split_first()?;
+    let low_bits = u32::from(low_bits);
+    if low_bits > 31 {
+        return None;
+    }
+    let mut bits = Bits { rest, open: 0, have: 0 };
+    if form == Form::Rice {
+        while let Some(high) = bits.zeros() {
+            visit(high << low_bits | bits.take(low_bits)?)?;
+        }
+        return Some(());
+    }
+    while let Some(above) = bits.zeros() {
+        let len = u32::try_from(above).ok()?.checked_add(low_bits).filter(|len| *len <= 32)?;
+        visit((1 << len | bits.take(len)?) - (1 << low_bits))?;
+    }
+    Some(())
 }
 
 /// Adds the documents of a list in which the word stands in one of these ways to the set, each `base` higher; `None` when the list is
@@ -191,8 +265,8 @@ pub(crate) fn add_to(list: &List<'_>, base: u64, set: &mut DocSet) -> Option<()>
         set.insert(doc);
         Some(())
     };
-    if form == Form::Rice {
-        return read_rice(input.0, add);
+    if form == Form::Rice || form == Form::Exponential {
+        return read_code(input.0, form, add);
     }
     while !input.0.is_empty() {
         add(input.varint()?)?;
@@ -230,8 +304,8 @@ fn each_document(list: &[u8], form: Form, mut visit: impl FnMut(u32)) -> Option<
         visit(doc);
         Some(())
     };
-    if form == Form::Rice {
-        return read_rice(input.0, add);
+    if form == Form::Rice || form == Form::Exponential {
+        return read_code(input.0, form, add);
     }
     while !input.0.is_empty() {
         add(input.varint()?)?;
@@ -246,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_come_back(gaps in prop::collection::vec(prop_oneof![0u32..3, 0u32..300, 0u32..70_000], 1..200), base in 0u64..200) {
+        fn lists_come_back(gaps in prop::collection::vec(prop_oneof![8 => 0u32..3, 2 => 0u32..300, 1 => 0u32..70_000, 1 => 0u32..900_000], 1..200), base in 0u64..200) {
             let mut docs = Vec::new();
             let mut next = 0;
             for gap in gaps {
@@ -265,7 +339,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..40), code in 0u64..3) {
+        fn any_bytes_are_read_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..40), code in 0u64..4) {
             let form = Form::of_code(code).expect("a form");
             let mut set = DocSet::new(0..1000);
             let list = List::plain(&bytes, form);
@@ -288,5 +362,9 @@ mod tests {
         let sparse: Vec<u32> = (0..100).map(|n| n * 300 + n % 7).collect();
         assert_eq!(encode(&sparse, &mut list), Form::Rice);
         assert!(list.len() < 130, "{}", list.len());
+        list.clear();
+        let bursts: Vec<u32> = (0..200).map(|n| n % 20 + n / 20 * 5000).collect();
+        assert_eq!(encode(&bursts, &mut list), Form::Exponential);
+        assert!(list.len() < 70, "{}", list.len());
     }
 }

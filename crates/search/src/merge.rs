@@ -43,7 +43,7 @@ impl<'i> Cursor<'i> {
     }
 
     /// Appends the documents of the token at which it stands, counted from `base`, and how it stands in them.
-    fn take(&mut self, base: u64, is_live: &dyn Fn(u64) -> bool, docs: &mut Vec<(u32, Sides)>) -> Result<()> {
+    fn take(&mut self, base: u64, is_live: &impl Fn(u64) -> bool, docs: &mut Vec<(u32, Sides)>) -> Result<()> {
         let own = self.index.base();
         let malformed = || corrupt(own, "a list is malformed");
         let list = self.lists.as_mut().and_then(Lists::next).ok_or_else(malformed)?;
@@ -77,6 +77,9 @@ pub fn merge(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool, out: &mut Output
     if indexes.iter().any(|index| index.cuts() != cuts) {
         return Err(Error::new(ErrorKind::Invalid, "search indexes of different kinds"));
     }
+    // Most often nothing is gone; that need not be asked for every document of every token.
+    let is_all_live = indexes.iter().all(|index| index.covered().iter().cloned().flatten().all(is_live));
+    let is_live = |document: u64| is_all_live || is_live(document);
     let mut put = |bytes: &[u8]| out(bytes);
     let mut writer = Writer::new(base, span, cuts, &mut put);
     let mut taken: Vec<(u32, Sides)> = Vec::new();
@@ -86,7 +89,7 @@ pub fn merge(indexes: &[&Index], is_live: &dyn Fn(u64) -> bool, out: &mut Output
         while let Some(token) = cursors.iter().filter_map(|cursor| cursor.token).min() {
             taken.clear();
             for cursor in cursors.iter_mut().filter(|cursor| cursor.token == Some(token)) {
-                cursor.take(base, is_live, &mut taken)?;
+                cursor.take(base, &is_live, &mut taken)?;
                 cursor.advance()?;
             }
             if !taken.is_sorted_by_key(|(doc, _)| *doc) {

@@ -25,6 +25,9 @@ const TAIL_SCAN_BYTES: u64 = 128 << 10;
 pub(crate) const TAIL_IMAGES_BYTES_MAX: u64 = 8 << 20;
 /// Parts are merged up to images of this size, bytes.
 const PART_BYTES_MAX: u64 = 64 << 20;
+/// Sealed messages are indexed by so many times what a step is told to do: the more at once, the fewer merges follow, each of which costs
+/// a good part of what the indexing costs.
+const SEALED_STEPS: u64 = 4;
 /// So many neighbours of one size become one part.
 const MERGE_PARTS: usize = 4;
 /// When there is nothing else to do, neighbours become one part if what is not the largest is at least this share of it, one over this:
@@ -137,7 +140,7 @@ impl SearchIndex {
         let gap = self.parts().gaps(1, sealed_end).into_iter().next();
         let mut is_more = gap.is_some();
         match gap {
-            Some(gap) => self.index_sealed(&sealed, gap, bytes, &mut reader)?,
+            Some(gap) => self.index_sealed(&sealed, gap, bytes.saturating_mul(SEALED_STEPS), &mut reader)?,
             None => self.index_tail(sealed_end..account.state().email_ids_end(), bytes, &mut reader)?,
         }
         let parts = self.parts();
