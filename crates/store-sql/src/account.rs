@@ -60,6 +60,16 @@ impl Account {
         self.tenure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the commit that made `modseq` in `tenure` was done.
+    pub(crate) fn has_committed(&self, tenure: &Tenure, modseq: ModSeq) -> Result<bool> {
+        self.pool.run("asking for a commit", |connection| {
+            let (epoch, now) = self.begin_locked(connection)?;
+            let was_committed = self.was_committed(connection, tenure, modseq.0, epoch, now)?;
+            connection.query_drop("COMMIT")?;
+            Ok(was_committed)
+        })
+    }
+
     /// One try to commit; the modseq after it.
     fn try_commit(
         &self,
