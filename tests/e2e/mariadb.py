@@ -66,6 +66,17 @@ class Database:
     def pause(self):
         """From now on it answers nothing, until it is told to go on."""
         self.process.send_signal(signal.SIGSTOP)
+        # Each of its threads hears of it by itself.
+        while any(self.state(task) != "T" for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir()):
+            os.sched_yield()
+
+    @staticmethod
+    def state(task):
+        """The state of a thread; one that has ended counts as stopped."""
+        try:
+            return (task / "stat").read_text().rpartition(") ")[2][0]
+        except (FileNotFoundError, ProcessLookupError):
+            return "T"
 
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)

@@ -12,6 +12,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Value};
 
 use crate::account::Account;
+use crate::bundle::Bundle;
 use crate::failure::Failure;
 use crate::lease::removed;
 use crate::read;
@@ -77,7 +78,9 @@ impl store::ClusterCopy for Copy {
                 (self.account.id, last),
             )?;
             if is_there.is_none() {
-                script.run(connection)?;
+                let mut bundle = Bundle::new(connection);
+                script.run(&mut bundle)?;
+                bundle.finish()?;
             }
             Ok(connection.query_drop("COMMIT")?)
         })
