@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program that the tests call, by its name or where it lies, and the Debian package that has it.
-const NEEDED: [(&str, &str); 18] = [
+const NEEDED: [(&str, &str); 19] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
@@ -28,6 +28,7 @@ const NEEDED: [(&str, &str); 18] = [
     ("fetchmail", "fetchmail"),
     ("mpop", "mpop"),
     ("mariadbd", "mariadb-server"),
+    ("nats-server", "nats-server"),
 ];
 
 /// Asked by packages before they start a service (invoke-rc.d(8), deb-systemd-invoke(1p)): 101 forbids it.

@@ -174,6 +174,13 @@ impl Account {
             give(bytes.get(from..to).ok_or_else(|| corrupt(id, "its header is too short"))?)?;
         }
         let mut at = range.start.max(head);
+        if at < range.end
+            && self.bodies.is_some()
+            && let Some(name) = self.object_of(id)?
+        {
+            self.bodies()?.read(self.id, &name, at - head..range.end - head, &mut give)?;
+            at = range.end;
+        }
         while at < range.end {
             let part = (at - head) / PART_BYTES;
             let part_at = head + part * PART_BYTES;
@@ -198,6 +205,7 @@ impl Account {
         match row {
             Some((crc, data)) if crc32c::crc32c(&data) == crc => Ok(data),
             Some(_) => Err(corrupt(id, "a part of its body does not match its checksum")),
+            None if self.object_of(id)?.is_some() => self.bodies().map(|_| Vec::new()),
             None => Err(corrupt(id, "a part of its body is missing")),
         }
     }
@@ -213,6 +221,7 @@ impl Account {
             *swept_at = Some(now);
         }
         let swept = self.pool.run("sweeping an account", |connection| self.sweep_once(connection, state, time))?;
+        self.remove_doomed()?;
         if swept {
             *self.swept_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
@@ -263,12 +272,14 @@ impl Account {
                 (self.id, id, self.id, id),
             )?;
             if is_used.is_none() {
+                self.let_go(connection, id)?;
                 for table in ["message", "attachment", "header", "body"] {
                     connection
                         .exec_drop(format!("DELETE FROM {table} WHERE account = ? AND email_id = ?"), (self.id, id))?;
                 }
             }
         }
+        self.doom(connection)?;
         // Entries of mailboxes that were swept, and expunges that nobody is told of any more.
         connection.exec_drop(
             "DELETE FROM expunged WHERE account = ? AND expunged_modseq = 0 AND email_id IS NULL",
