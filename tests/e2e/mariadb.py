@@ -48,12 +48,6 @@ class Database:
                 raise AssertionError(f"the database does not begin:\n{text[-3000:]}")
             time.sleep(0.01)
 
-    def restart(self):
-        """Ends it well and starts it: what a server makes for itself when it is new is safe from a kill only then."""
-        self.process.terminate()
-        self.process.wait()
-        self.start()
-
     def kill(self):
         """Ends it as a power cut would; what was committed is there when it is started again."""
         if self.process is not None:

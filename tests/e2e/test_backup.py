@@ -195,6 +195,65 @@ class Backup(Case):
         self.assertEqual(code, 1)
         self.assertIn("nobody", err)
 
+    def key(self, name):
+        """A pair of keys made by age's own program: the file of the secret one, and the public one."""
+        file = self.folder / name
+        subprocess.run(["age-keygen", "-o", file], check=True, capture_output=True, timeout=support.TOOL_SECONDS)
+        done = subprocess.run(["age-keygen", "-y", file], check=True, capture_output=True, timeout=support.TOOL_SECONDS)
+        return file, done.stdout.decode().strip()
+
+    def test_encrypted(self):
+        """To two keys, through the server and without one; age's own program opens the files; nobody else does."""
+        (ours, our_key), (other, other_key), (stranger, _) = map(self.key, ("ours", "other", "stranger"))
+        with Server(self.data) as server:
+            before = self.seen(self.log_in(server))
+        command = ["backup", "--user", support.USER, "--to", self.to, "--json"]
+        tool(self.data, *command, "--recipient", our_key, "--recipient", other_key)
+        # What is sealed is as it was in the account; the tail is its durable part.
+        log, files = self.data / "accounts" / support.USER / "log", self.to / "accounts" / support.USER / "files"
+        opened = 0
+        for path in files.iterdir():
+            done = subprocess.run(["age", "-d", "-i", other, path], check=True, capture_output=True, timeout=support.TOOL_SECONDS)
+            original = (log / path.name.split(".")[0]).read_bytes()
+            self.assertTrue(original.startswith(done.stdout) and done.stdout, path)
+            opened += 1
+        self.assertGreater(opened, 0)
+        self.assertFalse(b"Received" in b"".join(path.read_bytes() for path in files.iterdir()))
+
+        # Incremental without any secret key; the recipients are those of the configuration, and without any it is refused.
+        code, _, err = tool(self.data, *command, check=False)
+        self.assertEqual(code, 1)
+        self.assertIn("recipients are missing", err)
+        config = self.folder / "mailyard.toml"
+        config.write_text(f'[backup]\nrecipients = ["{our_key}", "{other_key}"]\n')
+        with Server(self.data):
+            _, out, _ = tool(self.data, *command, "--config", config)
+        [saved] = json.loads(out)["snapshots"]
+        self.assertLess(saved["copied_files"], 2)
+        self.assertEqual(self.verify()[1]["damaged"], 0)
+        _, out, _ = tool(None, "backup", "verify", self.to, "--identity", ours, "--json")
+        self.assertEqual((json.loads(out)["damaged"], json.loads(out)["snapshots"]), (0, 2))
+        for identity, said in [((), "an identity is needed"), (("--identity", stranger), "none of the identities opens it")]:
+            code, _, err = tool(self.data, "restore", "--user", support.USER, "--from", self.to, "--as-user", "bob",
+                                *identity, check=False)
+            self.assertEqual(code, 1)
+            self.assertIn(said, err)
+
+        # The server restores with the key that it is given for this; the secret is not in its log.
+        tool(self.data, "user", "remove", support.USER, "--delete-mail")
+        add_user(self.data, "bob")
+        with Server(self.data) as server:
+            said = self.restore("--as-user", "carol", "--identity", ours)
+            self.assertEqual((said["restored"], said["account_is_new"]), (COUNT, True))
+            tool(self.data, "restore", "--user", support.USER, "--from", self.to, "--as-user", "dave", "--identity", "-",
+                 stdin=other.read_bytes())
+        add_user(self.data, "carol")
+        add_user(self.data, "dave")
+        with Server(self.data) as server:
+            for user in ("carol", "dave"):
+                self.assertEqual(self.seen(self.log_in(server, user)), before)
+        tool(self.data, "check")
+
     def test_plain_tar(self):
         """tar of a running server's directory, without the index: everything acknowledged before is in it."""
         archive, copy = self.folder / "mail.tar", self.folder / "copy"

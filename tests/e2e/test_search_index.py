@@ -30,7 +30,7 @@ class SearchIndex(Case):
         add_user(self.data)
         mbox = self.folder / "mbox"
         write_mbox(mbox, corpus())
-        tool(self.data, "import", "--user", USER, "--mailbox", "INBOX", mbox)
+        tool(self.data, "import", "--index", "--user", USER, "--mailbox", "INBOX", mbox)
         index = self.data / "accounts" / USER / "index"
         self.assertIn("search", self.parts(index))
         with Server(self.data) as server:
@@ -67,7 +67,7 @@ class SearchIndex(Case):
         add_user(self.data)
         mbox = self.folder / "mbox"
         write_mbox(mbox, corpus())
-        tool(self.data, "import", "--user", USER, "--mailbox", "INBOX", mbox)
+        tool(self.data, "import", "--index", "--user", USER, "--mailbox", "INBOX", mbox)
         with Server(self.data) as server:
             imap, other = server.connect(), server.connect()
             self.ok(imap.select("INBOX"))

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program that the tests call, by its name or where it lies, and the Debian package that has it.
-const NEEDED: [(&str, &str); 19] = [
+const NEEDED: [(&str, &str); 20] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
@@ -29,6 +29,7 @@ const NEEDED: [(&str, &str); 19] = [
     ("mpop", "mpop"),
     ("mariadbd", "mariadb-server"),
     ("nats-server", "nats-server"),
+    ("age", "age"),
 ];
 
 /// Asked by packages before they start a service (invoke-rc.d(8), deb-systemd-invoke(1p)): 101 forbids it.

@@ -89,6 +89,12 @@ pub trait Local {
         false
     }
 
+    /// Makes the full-text index of a mailbox, where the product has one that does not make itself; gives the tool's name.
+    fn index(&mut self, account: &Address, mailbox: &str) -> Result<Option<String>> {
+        let _ = (account, mailbox);
+        Ok(None)
+    }
+
     /// Turns syncing off or on, where the server has a setting for that; takes effect at the next start. False when it has none.
     fn set_synced(&mut self, synced: bool) -> Result<bool> {
         let _ = synced;

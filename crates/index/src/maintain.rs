@@ -94,6 +94,34 @@ impl Log {
         Ok(report)
     }
 
+    /// Seals full tails and writes a checkpoint, and leaves everything else to the next [`Log::maintain`]: for a program that brings much mail and
+    /// then ends. Compaction and derived blobs cost several times as much, and nobody waits for them.
+    pub fn seal(self: &Arc<Self>, budget: Budget) -> Result<MaintainReport> {
+        if self.is_shared() {
+            return self.maintain(budget);
+        }
+        let mut report = MaintainReport::default();
+        let mut progress = self.progress();
+        let done = self.seal_full(&mut progress, budget, &mut report)?;
+        if report.sealed > 0 {
+            report.checkpointed = self.checkpoint_with(&mut progress)?;
+        }
+        report.is_more = done >= budget.bytes;
+        Ok(report)
+    }
+
+    /// Seals tails that are full. Bytes read and written, about.
+    fn seal_full(&self, progress: &mut Progress, budget: Budget, report: &mut MaintainReport) -> Result<u64> {
+        let mut done = 0;
+        while done < budget.bytes {
+            let Some(bytes) = self.seal_oldest()? else { break };
+            report.sealed += 1;
+            progress.looked_at = None;
+            done += bytes;
+        }
+        Ok(done)
+    }
+
     /// Everything that needs the log alone. Bytes read and written, about.
     fn maintain_log(self: &Arc<Self>, budget: Budget, report: &mut MaintainReport) -> Result<u64> {
         let mut progress = self.progress();
@@ -103,13 +131,7 @@ impl Log {
         if progress.frame_before == self.state().frame {
             self.freeze_idle_tail()?;
         }
-        let mut done = 0;
-        while done < budget.bytes {
-            let Some(bytes) = self.seal_oldest()? else { break };
-            report.sealed += 1;
-            progress.looked_at = None;
-            done += bytes;
-        }
+        let mut done = self.seal_full(&mut progress, budget, report)?;
         // Looking for dead messages reads every segment's rows: not again before something changed.
         let frame = self.state().frame;
         let is_due = progress.looked_at.is_none_or(|(looked_at, when)| {

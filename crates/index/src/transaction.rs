@@ -61,6 +61,8 @@ pub struct Copied {
 #[derive(Debug)]
 pub struct Transaction {
     pub(crate) state: State,
+    /// The modseq of the state that it changes.
+    before: ModSeq,
     frame: Frame,
     ranges_max: usize,
     events: Vec<u8>,
@@ -80,6 +82,8 @@ pub struct Transaction {
 /// A finished transaction, ready to be written.
 #[derive(Debug)]
 pub(crate) struct Finished {
+    /// The modseq of the state that it changed.
+    pub(crate) before: ModSeq,
     pub(crate) frame: Frame,
     pub(crate) events: Vec<u8>,
     pub(crate) events_crc: u32,
@@ -98,6 +102,7 @@ impl Transaction {
     pub(crate) fn new(state: State, now: i64, ranges_max: usize) -> Self {
         let frame = Frame { number: state.frame + 1, modseq: state.modseq.next(), time: now };
         Transaction {
+            before: state.modseq,
             state,
             frame,
             ranges_max,
@@ -138,8 +143,8 @@ impl Transaction {
         let events_crc = crc32c::crc32c(&events);
         self.state.foreign.purge();
         self.state.finish_frame(&self.frame, events_crc);
-        let Transaction { state, frame, messages, has_moved_bytes, .. } = self;
-        Ok(Some((state, Finished { frame, events, events_crc, messages, late_end, has_moved_bytes })))
+        let Transaction { state, before, frame, messages, has_moved_bytes, .. } = self;
+        Ok(Some((state, Finished { before, frame, events, events_crc, messages, late_end, has_moved_bytes })))
     }
 
     /// Everything as it is now, this transaction's own changes and those not yet durable included.

@@ -146,7 +146,7 @@ impl Journal for Account {
     fn commit(&self, state: &State, batch: &[Transacted<'_>]) -> Result<()> {
         let not_ours = || taken_over("this node may no longer write to the account");
         let tenure = (*self.tenure()).ok_or_else(not_ours)?;
-        let is_behind = batch.first().is_some_and(|first| first.modseq != ModSeq(tenure.modseq).next());
+        let is_behind = batch.first().is_some_and(|first| first.before != ModSeq(tenure.modseq));
         let fresh = || if is_behind { Err(taken_over("the change was made on an older state")) } else { Ok(()) };
         let messages = batch.iter().flat_map(|one| one.messages).map(|(id, message)| (*id, &**message));
         let placed = fresh().and_then(|()| self.place_bodies(messages));

@@ -83,11 +83,6 @@ impl Cells {
         self.cell(FIRST_CELL)
     }
 
-    /// The cells' names, the first one among them.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.cells.keys().map(String::as_str)
-    }
-
     /// The cell that an account is in, and the one it is moving to.
     pub fn cell_of(&self, name: &AccountName) -> Result<(String, Option<String>)> {
         let place = self.place(name)?;

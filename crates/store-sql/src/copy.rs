@@ -16,7 +16,9 @@ use crate::failure::Failure;
 use crate::lease::removed;
 use crate::read;
 use crate::rows::{Insert, conditions};
-use crate::write::{Script, halves};
+use crate::write::{
+    ANNOTATION, ANNOTATION_AGAIN, KEYWORD, MAILBOX, MAILBOX_AGAIN, SUBSCRIPTION, SUBSCRIPTION_AGAIN, Script, halves,
+};
 
 /// Rows that are changed in one transaction, about.
 const ROWS_PER_TRANSACTION: usize = 10_000;
@@ -37,18 +39,7 @@ const EXPUNGED: &str = "INSERT INTO expunged (account, mailbox, uid, email_id, f
                         zone_minutes, save_date, size, expunged_modseq, expunged_at, touched)";
 const EXPUNGED_AGAIN: &str = " ON DUPLICATE KEY UPDATE email_id = VALUES(email_id), expunged_modseq = VALUES(expunged_modseq), \
                               expunged_at = VALUES(expunged_at), touched = VALUES(touched)";
-const MAILBOX: &str = "INSERT INTO mailbox (account, id, name, uidvalidity, uidnext, highest_modseq, created, special_use, \
-                       recent_floor, vanished_floor, deleted_at, touched)";
-const MAILBOX_AGAIN: &str = " ON DUPLICATE KEY UPDATE name = VALUES(name), uidnext = VALUES(uidnext), \
-                             highest_modseq = VALUES(highest_modseq), special_use = VALUES(special_use), \
-                             recent_floor = VALUES(recent_floor), vanished_floor = VALUES(vanished_floor), \
-                             deleted_at = VALUES(deleted_at), touched = VALUES(touched)";
-const KEYWORD: &str = "INSERT INTO keyword (account, mailbox, number, name, touched)";
 const KEYWORD_AGAIN: &str = " ON DUPLICATE KEY UPDATE name = VALUES(name), touched = VALUES(touched)";
-const ANNOTATION: &str = "INSERT INTO annotation (account, mailbox, name, value, touched)";
-const ANNOTATION_AGAIN: &str = " ON DUPLICATE KEY UPDATE value = VALUES(value), touched = VALUES(touched)";
-const SUBSCRIPTION: &str = "INSERT INTO subscription (account, name, subscribed, touched)";
-const SUBSCRIPTION_AGAIN: &str = " ON DUPLICATE KEY UPDATE subscribed = VALUES(subscribed), touched = VALUES(touched)";
 
 impl Copy {
     pub(crate) fn new(account: Arc<Account>) -> Self {

@@ -184,8 +184,9 @@ impl Account {
             connection.query_drop("START TRANSACTION")?;
             let found = owner(connection, self.id, self.incarnation)?;
             if found.owner == self.node && found.epoch == tenure.epoch {
+                // Anyone: by its number one would always come before another that waits for as long as it does.
                 let next = connection.exec_first(
-                    "SELECT node FROM wanted WHERE account = ? AND node <> ? ORDER BY node LIMIT 1",
+                    "SELECT node FROM wanted WHERE account = ? AND node <> ? ORDER BY RAND() LIMIT 1",
                     (self.id, self.node),
                 )?;
                 match next {

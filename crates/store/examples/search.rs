@@ -1,6 +1,9 @@
-//! The search's figures on this machine. `search fill DIRECTORY FILE.mbox` imports into a store in DIRECTORY, indexes it, and shows how
-//! fast and in how much memory; `search ask DIRECTORY [WORD]` times needles of every kind, taken from the mail that is there, and shows each
-//! kind as a distribution with what was slowest (only kinds whose name has WORD).
+//! The search's figures on this machine.
+//!
+//! * `search fill DIRECTORY FILE.mbox` imports into a store in DIRECTORY, indexes it, and shows how fast, in how much memory, and how large;
+//! * `search index DIRECTORY` removes the index and has it made again;
+//! * `search ask DIRECTORY [WORD]` times needles of every kind, taken from the mail that is there, and shows each kind as a distribution
+//!   with what was slowest; with a WORD, only kinds whose name has it.
 #![allow(clippy::unwrap_used, reason = "a tool for developers")]
 
 extern crate mailyard_store as store;
@@ -74,12 +77,14 @@ fn fill(dir: &Path, mbox: &Path) {
         milliseconds(longest),
         peak_mib()
     );
-    reindex(dir, &store, bytes);
     sizes(dir, &account);
 }
 
 /// Removes the index's files and has them made again.
-fn reindex(dir: &Path, store: &Store, bytes: f64) {
+fn index(dir: &Path) {
+    let store = open(dir);
+    let account = store.account(&user()).unwrap();
+    let bytes = account.stats().unwrap().message_bytes as f64 / 1e6;
     let env = store.env();
     for path in parts(dir) {
         env.disk.remove(&path).unwrap();
@@ -410,7 +415,8 @@ fn main() {
     let arg = |at: usize| args.get(at).map(String::as_str);
     match (arg(1), arg(2), arg(3)) {
         (Some("fill"), Some(dir), Some(mbox)) => fill(Path::new(dir), Path::new(mbox)),
+        (Some("index"), Some(dir), _) => index(Path::new(dir)),
         (Some("ask"), Some(dir), wanted) => ask(Path::new(dir), wanted.unwrap_or_default()),
-        _ => eprintln!("search fill DIRECTORY FILE.mbox; search ask DIRECTORY [WORD]"),
+        _ => eprintln!("search fill DIRECTORY FILE.mbox; search index DIRECTORY; search ask DIRECTORY [WORD]"),
     }
 }

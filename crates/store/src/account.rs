@@ -355,6 +355,14 @@ impl Account {
         Ok(Pending::new(begun, is_shared.then(|| Again::new(Arc::clone(&self.inner), Box::new(change)))))
     }
 
+    /// To be called before a change that brings messages into a mailbox: where another server gives UIDs to the same files, it is asked which.
+    /// Nothing is lost where this is forgotten; but then both may give the same UID to different messages.
+    pub fn before_adding(&self, mailbox: MailboxId) {
+        if let Some(files) = self.inner.files() {
+            files.before_adding(mailbox);
+        }
+    }
+
     /// Like [`Account::begin`], and waits until it is durable.
     pub fn edit<T>(&self, mut change: impl FnMut(&mut Edit<'_>) -> Result<T>) -> Result<T> {
         again::until_done(|| self.inner.begin(&mut change)?.wait())

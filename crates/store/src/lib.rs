@@ -48,6 +48,7 @@ pub use deliveries::{DELIVERIES_MAX, DeliveryId};
 pub use edit::Edit;
 pub use format::files::Moment;
 pub use format::maildir::account::MaildirOptions;
+pub use format::maildir::shared_uids::UidLists;
 pub use format::mbox::account::{MboxOptions, WriteBack};
 pub use format::{AccountFormat, MaildirLayout};
 pub use index::{Finding, HandOver, Job};

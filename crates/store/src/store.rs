@@ -314,6 +314,16 @@ impl Store {
     /// The accounts take turns: one that has much to do gets one step, then the next one is asked. An error belongs to one
     /// account, which it names; the next call goes on with the others.
     pub fn maintain(&self) -> Result<bool> {
+        self.maintain_parts(true)
+    }
+
+    /// Of that, only the sealing of what was written: for programs that bring much mail and then end. A server does the rest; until then those
+    /// who ask look at the messages themselves.
+    pub fn seal(&self) -> Result<bool> {
+        self.maintain_parts(false)
+    }
+
+    fn maintain_parts(&self, is_all: bool) -> Result<bool> {
         let mut turn = lock(&self.turn);
         for (name, slot) in self.in_turn(turn.as_ref()) {
             *turn = Some(name.clone());
@@ -322,12 +332,13 @@ impl Store {
             let log = account.inner.log();
             let bytes = self.options.maintain_step_bytes;
             account.inner.search().open();
-            let result = log.flush().and_then(|()| log.maintain(Budget { bytes }));
+            let work = if is_all { Log::maintain } else { Log::seal };
+            let result = log.flush().and_then(|()| work(&log, Budget { bytes }));
             let result = result.and_then(|report| {
                 let inner = &account.inner;
                 // The log first: it holds up those who write, the search index nobody.
-                match report.is_more {
-                    true => inner.search().keep_list().map(|()| true),
+                match report.is_more || !is_all {
+                    true => inner.search().keep_list().map(|()| report.is_more),
                     false => inner.search().maintain(inner, bytes),
                 }
             });

@@ -137,16 +137,16 @@ impl Mailyard {
         self.run(add, format!("{PASSWORD}\n").as_bytes())
     }
 
-    /// Imports an mbox file into a mailbox; the server must not run. Gives the time it took.
+    /// Imports an mbox file into a mailbox, and has it indexed for searches; the server must not run. Gives the time it took.
     pub fn import(&self, mbox: &Path, mailbox: &str) -> Result<Duration> {
         let began = Instant::now();
-        self.import_for(USER, mbox, mailbox)?;
+        self.import_for(USER, mbox, mailbox, &["--index"])?;
         Ok(began.elapsed())
     }
 
-    fn import_for(&self, user: &str, mbox: &Path, mailbox: &str) -> Result<()> {
+    fn import_for(&self, user: &str, mbox: &Path, mailbox: &str, more: &[&str]) -> Result<()> {
         let mut import = self.tool("import");
-        import.args(["--quiet", "--user", user, "--mailbox", mailbox]).arg(mbox);
+        import.args(["--quiet", "--user", user, "--mailbox", mailbox]).args(more).arg(mbox);
         self.run(import, b"")
     }
 
@@ -347,7 +347,7 @@ impl Local for Mailyard {
         if let Some(database) = &mut self.database {
             database.start()?;
         }
-        self.import_for(&account.user, mbox, mailbox)?;
+        self.import_for(&account.user, mbox, mailbox, &[])?;
         Ok(Some("mailyard import".into()))
     }
 }

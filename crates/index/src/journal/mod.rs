@@ -82,6 +82,8 @@ pub enum Wait {
 
 /// One transaction of a batch.
 pub struct Transacted<'a> {
+    /// The modseq of the state that it changed.
+    pub before: ModSeq,
     /// The modseq of everything that it changed.
     pub modseq: ModSeq,
     /// When, seconds since 1970 UTC.

@@ -26,7 +26,8 @@ const DAMAGED: u8 = 3;
 /// Runs a command and prints its result.
 pub fn run(global: &Global, config: &Config, command: Admin) -> Result<ExitCode> {
     let mut bar = Bar::new(global.quiet || global.json);
-    let result = execute(config, request(command, config)?, &mut bar);
+    let is_all = matches!(command, Admin::Import { index: true, .. });
+    let result = execute(config, request(command, config)?, is_all, &mut bar);
     bar.finish();
     show(global, &result?)
 }
@@ -42,7 +43,7 @@ fn show(global: &Global, result: &Value) -> Result<ExitCode> {
     Ok(if damaged { ExitCode::from(DAMAGED) } else { ExitCode::SUCCESS })
 }
 
-fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
+fn execute(config: &Config, request: Request, is_all: bool, bar: &mut Bar) -> Result<Value> {
     let data = &config.server.data;
     let env = Env::real();
     match open_store(&env, config) {
@@ -53,7 +54,7 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
                 Request::Import { .. }
                 | Request::Pull { .. }
                 | Request::RestoreBackup { .. }
-                | Request::Convert { .. } => beside_maintenance(&context, request, bar),
+                | Request::Convert { .. } => beside_maintenance(&context, request, is_all, bar),
                 _ => admin::run(&context, request, bar),
             }
         }
@@ -67,15 +68,16 @@ fn execute(config: &Config, request: Request, bar: &mut Bar) -> Result<Value> {
     }
 }
 
-/// Runs a command that writes a lot with the store's background work beside it, and then does what is left of that, so that the
-/// account takes the space that it will keep.
-fn beside_maintenance(context: &admin::Context, request: Request, bar: &mut Bar) -> Result<Value> {
+/// Runs a command that writes a lot with the store's background work beside it, and then does what is left of that: the sealing of what was
+/// written, or, where `is_all` says so, everything, the indexes too, which else a server makes.
+fn beside_maintenance(context: &admin::Context, request: Request, is_all: bool, bar: &mut Bar) -> Result<Value> {
     let maintenance = Maintenance::start_eager(Arc::clone(&context.store))?;
     let result = admin::run(context, request, bar);
     maintenance.stop();
     let result = result?;
     while !bar.is_cancelled() {
-        match context.store.maintain() {
+        let step = if is_all { context.store.maintain() } else { context.store.seal() };
+        match step {
             Ok(true) => {}
             Ok(false) => break,
             // What was imported is there; a server will try again.
@@ -106,7 +108,7 @@ fn request(command: Admin, config: &Config) -> Result<Request> {
         Admin::User(User::Remove { name, delete_mail }) => Request::UserRemove { user: name, delete_mail },
         Admin::User(User::List) => Request::UserList,
         Admin::User(User::Quota { name, storage, messages }) => Request::UserQuota { user: name, storage, messages },
-        Admin::Import { user, mailbox, paths, remote } => match &remote.from {
+        Admin::Import { user, mailbox, paths, remote, index: _ } => match &remote.from {
             Some(url) => pull_request(user, mailbox, url, &remote)?,
             None => {
                 let paths = paths.iter().map(|path| absolute(path)).collect::<Result<_>>()?;

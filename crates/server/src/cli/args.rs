@@ -159,6 +159,9 @@ pub enum Admin {
         /// What to import
         #[arg(required_unless_present = "from", conflicts_with = "from", value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// Without a server: make the search index before this ends, and not later beside the server's work
+        #[arg(long)]
+        index: bool,
         #[command(flatten)]
         remote: RemoteOptions,
     },

@@ -69,6 +69,18 @@ choice! {
     }
 }
 
+choice! {
+    /// Which lists of UIDs in Maildirs are kept up.
+    UidLists {
+        /// Those that are there.
+        Auto = "auto",
+        /// One in each mailbox.
+        Always = "always",
+        /// None.
+        Never = "never",
+    }
+}
+
 /// A section as documentation wants it.
 pub struct Section {
     /// Its name.
@@ -419,6 +431,9 @@ config! {
         root: UserPath = UserPath("/home/%u/Maildir".to_owned());
         /// How the mailboxes of a new account are named below it: `a/b` is `.a.b` ("maildir++") or `a/b` ("fs"). At start.
         layout: Layout = Layout::MaildirPlusPlus;
+        /// Whether `dovecot-uidlist` is kept up, so that Dovecot gives its clients the same UIDs: where Dovecot has made one ("auto"), in every
+        /// mailbox ("always"), or not at all ("never"). At start.
+        uid_lists: UidLists = UidLists::Auto;
         /// How long a mailbox has to rest before what is expunged is forgotten and its index is saved, seconds. At start.
         idle_seconds: u32 = 30, in 1..=86_400;
     }

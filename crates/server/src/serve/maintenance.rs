@@ -42,7 +42,8 @@ impl Maintenance {
         Self::start_at(Pace::Shared, store)
     }
 
-    /// Begins, for a command that writes a lot and has the store for itself: the log is sealed beside it and not within its commits.
+    /// Begins, for a command that writes a lot and has the store for itself: the log is sealed beside it and not within its commits. What
+    /// is only there to be faster later is left to the server.
     pub fn start_eager(store: Arc<Store>) -> Result<Self> {
         Self::start_at(Pace::Eager, store)
     }
@@ -74,7 +75,11 @@ fn work(store: &Store, stopped: &Receiver<()>, pace: Pace) {
     let mut pause = idle_pause;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let began = clock.monotonic();
-        pause = match store.maintain() {
+        let result = match pace {
+            Pace::Shared => store.maintain(),
+            Pace::Eager => store.seal(),
+        };
+        pause = match result {
             Ok(true) if pace == Pace::Eager => Duration::ZERO,
             // As long a pause as the work took.
             Ok(true) => clock.monotonic().saturating_sub(began).max(PAUSE_MIN),

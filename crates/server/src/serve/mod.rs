@@ -165,7 +165,14 @@ fn store_options(config: &Config) -> store::Options {
             messages: limit(config.quota.messages_max),
         },
         mbox: mbox_options(&config.mbox),
-        maildir: store::MaildirOptions { idle_seconds: config.maildir.idle_seconds.into() },
+        maildir: store::MaildirOptions {
+            idle_seconds: config.maildir.idle_seconds.into(),
+            uid_lists: match config.maildir.uid_lists {
+                config::UidLists::Auto => store::UidLists::Auto,
+                config::UidLists::Always => store::UidLists::Always,
+                config::UidLists::Never => store::UidLists::Never,
+            },
+        },
         ..store::Options::default()
     }
 }

@@ -32,6 +32,7 @@ impl Authenticator for Everybody {
 pub const NOW: Now = Now { monotonic: Duration::ZERO, unix_seconds: 1_000_000_000 };
 
 /// What sessions share, with an empty store. The same seed gives the same identifiers.
+#[allow(dead_code, reason = "each test file uses a part")]
 pub fn context(seed: u64, settings: Settings) -> Arc<Context> {
     context_on(seed, settings, None)
 }

@@ -40,7 +40,9 @@ impl Group {
         let mut install = as_mysql("mariadb-install-db");
         install.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
         install.arg(format!("--datadir={}", group.path(0, "data").display()));
-        assert!(install.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+        let done = install.output().unwrap();
+        let said = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        assert!(done.status.success(), "{}{}", said(&done.stdout), said(&done.stderr));
         for number in 0..3 {
             group.start(number, number == 0);
         }

@@ -14,8 +14,8 @@ use crate::account::{Account, FlagNames};
 use crate::import::flags_as_far_as_possible;
 
 /// A batch is committed when it has so many messages, or so many octets.
-const BATCH_MESSAGES: usize = 500;
-const BATCH_BYTES: u64 = 4 << 20;
+const BATCH_MESSAGES: usize = 2_000;
+const BATCH_BYTES: u64 = 8 << 20;
 
 /// Where messages go.
 #[derive(Clone, Debug, PartialEq, Eq)]

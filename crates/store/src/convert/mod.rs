@@ -237,13 +237,16 @@ pub fn roll_back(account: &Account, watcher: &mut Watcher<'_>) -> Result<Convert
             }
             database::out_of(account, None, watcher, &mut report)?;
             if !report.was_stopped {
+                // The log still says that the account is on its way into the database.
                 database::drop_copy(account)?;
+                database::note(account, None)?;
             }
         }
         (Some(Phase::Kept { old: AccountFormat::Sql }), AccountFormat::Native) => {
             database::into(account, None, watcher, &mut report)?;
             if !report.was_stopped {
                 database::drop_directory(account)?;
+                database::note(account, None)?;
             }
         }
         (Some(Phase::Filling { to }), AccountFormat::Native) => inwards::back(account, &to, watcher, &mut report)?,

@@ -53,7 +53,7 @@ pub struct ImportOptions {
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        ImportOptions { mailbox: None, owner: None, batch_messages: 500, batch_bytes: 8 << 20, read_ahead: true }
+        ImportOptions { mailbox: None, owner: None, batch_messages: 2_000, batch_bytes: 8 << 20, read_ahead: true }
     }
 }
 
