@@ -18,6 +18,7 @@ CREATE TABLE body_object (
   digest BINARY(32) NOT NULL,
   generation BIGINT UNSIGNED NOT NULL,
   octets INT UNSIGNED NOT NULL,
+  checksums VARBINARY(16384) NOT NULL,
   PRIMARY KEY (account, email_id),
   KEY body_object_name (account, digest, generation)
 );

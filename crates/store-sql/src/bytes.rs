@@ -174,17 +174,21 @@ impl Account {
             give(bytes.get(from..to).ok_or_else(|| corrupt(id, "its header is too short"))?)?;
         }
         let mut at = range.start.max(head);
-        if at < range.end
-            && self.bodies.is_some()
-            && let Some(name) = self.object_of(id)?
-        {
-            self.bodies()?.read(self.id, &name, at - head..range.end - head, &mut give)?;
-            at = range.end;
-        }
+        // Where it would be put today is where it is looked for first.
+        let is_large = self.bodies.as_ref().is_some_and(|bodies| bodies.takes(u64::from(message.octets) - head));
+        let mut object = if at < range.end && is_large { self.object_of(id)? } else { None };
         while at < range.end {
+            if let Some(placed) = &object {
+                self.bodies()?.read(self.id, placed, at - head..range.end - head, &mut give)?;
+                break;
+            }
             let part = (at - head) / PART_BYTES;
             let part_at = head + part * PART_BYTES;
-            let data = self.read_part(id, part)?;
+            let Some(data) = self.read_part(id, part)? else {
+                let missing = || corrupt(id, "a part of its body is missing");
+                object = Some(self.object_of(id)?.ok_or_else(missing)?);
+                continue;
+            };
             let (from, to) = ((at - part_at) as usize, (range.end - part_at).min(PART_BYTES) as usize);
             give(data.get(from..to).ok_or_else(|| corrupt(id, "a part of its body is too short"))?)?;
             at = part_at + to as u64;
@@ -195,7 +199,8 @@ impl Account {
         Ok(())
     }
 
-    fn read_part(&self, id: EmailId, part: u64) -> Result<Vec<u8>> {
+    /// `None`: it is not in the database.
+    fn read_part(&self, id: EmailId, part: u64) -> Result<Option<Vec<u8>>> {
         let row: Option<(u32, Vec<u8>)> = self.pool.run("reading a message", |connection| {
             Ok(connection.exec_first(
                 "SELECT data_crc, data FROM body WHERE account = ? AND email_id = ? AND part = ?",
@@ -203,10 +208,9 @@ impl Account {
             )?)
         })?;
         match row {
-            Some((crc, data)) if crc32c::crc32c(&data) == crc => Ok(data),
+            Some((crc, data)) if crc32c::crc32c(&data) == crc => Ok(Some(data)),
             Some(_) => Err(corrupt(id, "a part of its body does not match its checksum")),
-            None if self.object_of(id)?.is_some() => self.bodies().map(|_| Vec::new()),
-            None => Err(corrupt(id, "a part of its body is missing")),
+            None => Ok(None),
         }
     }
 

@@ -101,6 +101,16 @@ impl Database {
         self.bodies().map_or(Ok(()), Bodies::check)
     }
 
+    /// Removes what accounts that were removed have left, and bodies in the object store that no message has had for the grace time. Returns
+    /// how many bodies; [`ErrorKind::Invalid`] without an object store.
+    pub fn sweep(&self) -> Result<u64> {
+        schema::check(&self.pool)?;
+        let none = || Error::new(ErrorKind::Invalid, "no object store is configured: sql.bodies is empty");
+        let bodies = self.bodies().ok_or_else(none)?;
+        self.clear_removed()?;
+        objects::sweep(&self.pool, bodies)
+    }
+
     /// The version of the schema that this program needs.
     pub fn schema_version() -> u32 {
         schema::newest()
@@ -128,6 +138,14 @@ impl Database {
             incarnation,
             self.settings.lease,
         ))
+    }
+
+    /// Removes what accounts have left that were removed. Nobody has to wait for that: what cannot be removed now goes with the next one, or
+    /// with [`Database::sweep`].
+    pub(crate) fn clear_removed_soon(&self) {
+        if let Err(error) = self.clear_removed() {
+            tracing::warn!(target: "sql", "what a removed account has left is removed later: {error}");
+        }
     }
 
     /// Removes the rows of accounts that were removed; also of those of which somebody else did not finish the removal.
@@ -209,7 +227,8 @@ impl Cluster for Database {
                 (removed_name(id), REMOVED, id),
             )?)
         })?;
-        self.clear_removed()
+        self.clear_removed_soon();
+        Ok(())
     }
 
     fn accounts(&self) -> Result<Vec<AccountName>> {

@@ -176,7 +176,10 @@ impl Cells {
                 connection.exec_first("SELECT 1 FROM account WHERE id = ? AND owner = ?", (id, REMOVED))?;
             Ok(row.is_some())
         })?;
-        if is_there { cell.clear_removed() } else { Ok(()) }
+        if is_there {
+            cell.clear_removed_soon();
+        }
+        Ok(())
     }
 }
 

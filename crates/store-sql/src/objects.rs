@@ -20,22 +20,13 @@ use mysql::prelude::Queryable;
 use sha2::{Digest as _, Sha256};
 
 use crate::account::{Account, taken_over};
-use crate::bodies::{Bodies, ObjectName};
+use crate::bodies::{Bodies, CHECKED_BYTES, ObjectName, Placed};
 use crate::failure::Failure;
 use crate::pool::Pool;
 use crate::write::head_bytes;
 
-/// Octets that are read at a time.
-const PIECE_BYTES: usize = 256 << 10;
 /// Objects that are doomed in one transaction.
 const DOOMED_AT_ONCE: usize = 1000;
-
-/// Where the body of a message lies.
-#[derive(Clone, Debug)]
-pub(crate) struct Placed {
-    pub(crate) name: ObjectName,
-    pub(crate) octets: u32,
-}
 
 /// The bodies of some messages, by message.
 pub(crate) type Placements = BTreeMap<EmailId, Placed>;
@@ -46,16 +37,27 @@ fn name((digest, generation): NameRow) -> ObjectName {
     ObjectName { digest, generation }
 }
 
-fn digest_of(message: &PendingMessage, from: u64) -> Result<Vec<u8>> {
-    let (mut digest, mut at, mut piece) = (Sha256::new(), from, Vec::new());
+/// SHA-256 of a message from `from` on, and the CRC32Cs of its pieces.
+fn digests_of(message: &PendingMessage, from: u64) -> Result<(Vec<u8>, Vec<u32>)> {
+    let (mut digest, mut checksums, mut at, mut piece) = (Sha256::new(), Vec::new(), from, Vec::new());
     let end = u64::from(message.len());
     while at < end {
-        piece.resize((end - at).min(PIECE_BYTES as u64) as usize, 0);
+        piece.resize((end - at).min(CHECKED_BYTES) as usize, 0);
         message.read_at(at, &mut piece)?;
         digest.update(&piece);
+        checksums.push(crc32c::crc32c(&piece));
         at += piece.len() as u64;
     }
-    Ok(digest.finalize().to_vec())
+    Ok((digest.finalize().to_vec(), checksums))
+}
+
+/// Checksums as they are in the database: four octets each, the highest first.
+fn stored(checksums: &[u32]) -> Vec<u8> {
+    checksums.iter().flat_map(|checksum| checksum.to_be_bytes()).collect()
+}
+
+fn checksums(stored: &[u8]) -> Vec<u32> {
+    stored.as_chunks().0.iter().map(|octets| u32::from_be_bytes(*octets)).collect()
 }
 
 impl Account {
@@ -69,16 +71,16 @@ impl Account {
         for (id, message) in messages {
             let from = head_bytes(message.header_len());
             let octets = message.len().saturating_sub(from);
-            if octets == 0 || octets < bodies.above {
+            if !bodies.takes(octets.into()) {
                 continue;
             }
-            let digest = digest_of(message, u64::from(from))?;
+            let (digest, checksums) = digests_of(message, u64::from(from))?;
             let (generation, is_whole) = self.announce(&digest, octets)?;
             let name = ObjectName { digest, generation };
             if !is_whole {
                 bodies.put(self.id, &name, message, u64::from(from))?;
             }
-            placed.insert(id, Placed { name, octets });
+            placed.insert(id, Placed { name, octets: octets.into(), checksums });
         }
         Ok(placed)
     }
@@ -112,7 +114,7 @@ impl Account {
 
     /// Refers to objects, in the transaction of their messages and with the account's row locked.
     pub(crate) fn refer(&self, connection: &mut Conn, placed: &Placements) -> Result<(), Failure> {
-        for (id, Placed { name, octets }) in placed {
+        for (id, Placed { name, octets, checksums }) in placed {
             connection.exec_drop(
                 "UPDATE object SET referred = referred + 1, unused_since = NULL \
                  WHERE account = ? AND digest = ? AND generation = ?",
@@ -122,22 +124,26 @@ impl Account {
                 return Err(taken_over("a body was swept before a message referred to it").into());
             }
             connection.exec_drop(
-                "INSERT INTO body_object (account, email_id, digest, generation, octets) VALUES (?, ?, ?, ?, ?)",
-                (self.id, id.0, &name.digest, name.generation, *octets),
+                "INSERT INTO body_object (account, email_id, digest, generation, octets, checksums) VALUES (?, ?, ?, ?, ?, ?)",
+                (self.id, id.0, &name.digest, name.generation, *octets, stored(checksums)),
             )?;
         }
         Ok(())
     }
 
     /// Where the body of a message lies, if it is not in the database.
-    pub(crate) fn object_of(&self, id: EmailId) -> Result<Option<ObjectName>> {
-        let row: Option<NameRow> = self.pool.run("looking for a body", |connection| {
+    pub(crate) fn object_of(&self, id: EmailId) -> Result<Option<Placed>> {
+        let row: Option<(Vec<u8>, u64, u64, Vec<u8>)> = self.pool.run("looking for a body", |connection| {
             Ok(connection.exec_first(
-                "SELECT digest, generation FROM body_object WHERE account = ? AND email_id = ?",
+                "SELECT digest, generation, octets, checksums FROM body_object WHERE account = ? AND email_id = ?",
                 (self.id, id.0),
             )?)
         })?;
-        Ok(row.map(name))
+        let placed = |(digest, generation, octets, crcs): (_, _, _, Vec<u8>)| {
+            let (name, checksums) = (ObjectName { digest, generation }, checksums(&crcs));
+            Placed { name, octets, checksums }
+        };
+        Ok(row.map(placed))
     }
 
     /// The object store; an error when there is none here.
@@ -171,32 +177,69 @@ impl Account {
 
     /// Dooms what has been unused for the grace time. Within a transaction, with the account's row locked.
     pub(crate) fn doom(&self, connection: &mut Conn) -> Result<(), Failure> {
-        let Some(bodies) = &self.bodies else { return Ok(()) };
-        let rows: Vec<NameRow> = connection.exec(
-            "SELECT digest, generation FROM object WHERE account = ? AND unused_since <= UNIX_TIMESTAMP() - ? LIMIT ?",
-            (self.id, bodies.grace.as_secs(), DOOMED_AT_ONCE),
-        )?;
-        for (digest, generation) in rows {
-            connection.exec_drop(
-                "INSERT IGNORE INTO doomed_object (account, digest, generation) VALUES (?, ?, ?)",
-                (self.id, &digest, generation),
-            )?;
-            connection.exec_drop(
-                "DELETE FROM object WHERE account = ? AND digest = ? AND generation = ?",
-                (self.id, &digest, generation),
-            )?;
-        }
-        Ok(())
+        self.bodies.as_ref().map_or(Ok(()), |bodies| doom(connection, bodies, self.id).map(drop))
     }
 
     /// Removes what is doomed.
     pub(crate) fn remove_doomed(&self) -> Result<()> {
-        self.bodies.as_ref().map_or(Ok(()), |bodies| remove_doomed(&self.pool, bodies, self.id))
+        self.bodies.as_ref().map_or(Ok(()), |bodies| remove_doomed(&self.pool, bodies, self.id).map(drop))
     }
 }
 
-/// Removes the doomed objects of an account, whoever doomed them.
-fn remove_doomed(pool: &Pool, bodies: &Bodies, account: u64) -> Result<()> {
+/// Dooms what an account has not used for the grace time; whether there may be more.
+fn doom(connection: &mut Conn, bodies: &Bodies, account: u64) -> Result<bool, Failure> {
+    let rows: Vec<NameRow> = connection.exec(
+        "SELECT digest, generation FROM object WHERE account = ? AND unused_since <= UNIX_TIMESTAMP() - ? LIMIT ?",
+        (account, bodies.grace.as_secs(), DOOMED_AT_ONCE),
+    )?;
+    for (digest, generation) in &rows {
+        // As it is now: a copy of an account refers without that lock.
+        connection.exec_drop(
+            "DELETE FROM object WHERE account = ? AND digest = ? AND generation = ? AND unused_since IS NOT NULL",
+            (account, digest, generation),
+        )?;
+        if connection.affected_rows() > 0 {
+            connection.exec_drop(
+                "INSERT IGNORE INTO doomed_object (account, digest, generation) VALUES (?, ?, ?)",
+                (account, digest, generation),
+            )?;
+        }
+    }
+    Ok(rows.len() >= DOOMED_AT_ONCE)
+}
+
+/// Removes what no account has used for the grace time, and what was doomed and is still there: of accounts, too, that nobody opens. How
+/// many objects.
+pub(crate) fn sweep(pool: &Pool, bodies: &Bodies) -> Result<u64> {
+    let accounts: Vec<u64> = pool.run("looking for bodies to remove", |connection| {
+        Ok(connection.exec(
+            "SELECT account FROM object WHERE unused_since <= UNIX_TIMESTAMP() - ? UNION SELECT account FROM doomed_object",
+            (bodies.grace.as_secs(),),
+        )?)
+    })?;
+    let mut removed = 0;
+    for account in accounts {
+        loop {
+            let is_more = pool.run("looking for bodies to remove", |connection| {
+                connection.query_drop("START TRANSACTION")?;
+                // The lock that a commit takes before it refers to an object.
+                connection.exec_drop("SELECT id FROM account WHERE id = ? FOR UPDATE", (account,))?;
+                let is_more = doom(connection, bodies, account)?;
+                connection.query_drop("COMMIT")?;
+                Ok(is_more)
+            })?;
+            removed += remove_doomed(pool, bodies, account)?;
+            if !is_more {
+                break;
+            }
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes the doomed objects of an account, whoever doomed them. How many.
+fn remove_doomed(pool: &Pool, bodies: &Bodies, account: u64) -> Result<u64> {
+    let mut removed = 0;
     loop {
         let rows: Vec<NameRow> = pool.run("looking for bodies to remove", |connection| {
             Ok(connection.exec(
@@ -205,7 +248,7 @@ fn remove_doomed(pool: &Pool, bodies: &Bodies, account: u64) -> Result<()> {
             )?)
         })?;
         if rows.is_empty() {
-            return Ok(());
+            return Ok(removed);
         }
         for name in rows.into_iter().map(name) {
             bodies.remove(account, &name)?;
@@ -215,6 +258,7 @@ fn remove_doomed(pool: &Pool, bodies: &Bodies, account: u64) -> Result<()> {
                     (account, &name.digest, name.generation),
                 )?)
             })?;
+            removed += 1;
         }
     }
 }
@@ -239,7 +283,7 @@ pub(crate) fn clear(pool: &Pool, bodies: Option<&Bodies>, account: u64) -> Resul
     })?;
     match bodies {
         _ if !is_any => Ok(true),
-        Some(bodies) => remove_doomed(pool, bodies, account).map(|()| true),
+        Some(bodies) => remove_doomed(pool, bodies, account).map(|_| true),
         None => Ok(false),
     }
 }
@@ -258,5 +302,5 @@ pub(crate) fn forget(pool: &Pool, bodies: Option<&Bodies>, account: u64) -> Resu
         }
         Ok(connection.query_drop("COMMIT")?)
     })?;
-    bodies.map_or(Ok(()), |bodies| remove_doomed(pool, bodies, account))
+    bodies.map_or(Ok(()), |bodies| remove_doomed(pool, bodies, account).map(drop))
 }

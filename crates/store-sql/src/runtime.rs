@@ -4,7 +4,8 @@ use std::future::Future;
 use std::sync::mpsc;
 
 use model::{Error, ErrorKind, Result};
-use tokio::runtime;
+use tokio::runtime::{self, Handle};
+use tokio::task::JoinHandle;
 
 /// Threads for it: what takes time is elsewhere.
 const THREADS: usize = 2;
@@ -12,6 +13,7 @@ const THREADS: usize = 2;
 /// A runtime of our own: calls may come from any thread, those of another runtime included.
 #[derive(Debug)]
 pub(crate) struct Runtime {
+    handle: Handle,
     /// `None` only while it is dropped.
     inner: Option<runtime::Runtime>,
 }
@@ -19,16 +21,16 @@ pub(crate) struct Runtime {
 impl Runtime {
     pub(crate) fn new(name: &str) -> Result<Runtime> {
         let inner = runtime::Builder::new_multi_thread().worker_threads(THREADS).thread_name(name).enable_all().build();
-        let failed = |error| Error::from(error).context("threads for the network");
-        Ok(Runtime { inner: Some(inner.map_err(failed)?) })
+        let inner = inner.map_err(|error| Error::from(error).context("threads for the network"))?;
+        Ok(Runtime { handle: inner.handle().clone(), inner: Some(inner) })
     }
 
     /// Runs something in the background.
-    pub(crate) fn spawn<F>(&self, future: F) -> Option<tokio::task::JoinHandle<F::Output>>
+    pub(crate) fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.inner.as_ref().map(|inner| inner.spawn(future))
+        self.handle.spawn(future)
     }
 
     /// Waits for something that runs there.

@@ -9,8 +9,8 @@ mod mariadb;
 mod nodes;
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -20,16 +20,23 @@ use nodes::{Node, add_flag, append, contents, impatient, inbox, settings};
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
-    PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use store_sql::{Bodies, BodySettings, Settings};
 
-/// An object store in memory that can be away.
-#[derive(Debug, Default)]
+/// An object store in memory that can be away, and that does something once when an object was put.
+#[derive(Default)]
 struct Shelf {
     inner: InMemory,
     is_away: AtomicBool,
+    once_put: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl std::fmt::Debug for Shelf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shelf")
+    }
 }
 
 impl std::fmt::Display for Shelf {
@@ -51,7 +58,12 @@ impl Shelf {
 impl ObjectStore for Shelf {
     async fn put_opts(&self, path: &Path, octets: PutPayload, options: PutOptions) -> Result<PutResult> {
         self.ask()?;
-        self.inner.put_opts(path, octets, options).await
+        let result = self.inner.put_opts(path, octets, options).await;
+        let once = self.once_put.lock().unwrap().take();
+        if let Some(once) = once {
+            once();
+        }
+        result
     }
 
     async fn put_multipart_opts(&self, path: &Path, options: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
@@ -245,4 +257,59 @@ fn what_is_unused_is_swept_and_what_comes_back_is_put_anew() {
     maintained();
     let node = on(&shelf, settings(&url));
     assert_eq!(contents(&node.ann(), id), [(1, SMALL.to_owned()), (4, TEXT.to_owned())]);
+}
+
+#[test]
+fn what_is_swept_before_a_commit_refers_to_it_is_put_anew() {
+    let url = mariadb::fresh_database();
+    let (server, name) = (mariadb::shared(), mariadb::database_of(&url).to_owned());
+    let shelf = Arc::<Shelf>::default();
+    let (node, other) = (on(&shelf, settings(&url)), on(&shelf, settings(&url)));
+    let ann = node.ann();
+    let id = inbox(&ann);
+    // As long as a commit may take is no time for who sweeps: nothing is kept here that nothing refers to.
+    *shelf.once_put.lock().unwrap() = Some(Box::new(move || assert_eq!(other.database.sweep().unwrap(), 1)));
+    append(&ann, id, TEXT).unwrap();
+    assert!(shelf.once_put.lock().unwrap().is_none());
+    assert_eq!(contents(&ann, id), [(1, TEXT.to_owned())]);
+    assert_eq!(node.database.sweep().unwrap(), 0, "it is used");
+    assert_eq!((contents(&ann, id).len(), objects(&shelf)), (1, 1));
+    // What a node has left that died before its commit goes.
+    server.query(
+        &name,
+        "INSERT INTO object SELECT account, digest, generation + 1, octets, 0, 1 FROM object; \
+         INSERT INTO doomed_object SELECT account, digest, generation + 2 FROM object WHERE referred > 0",
+    );
+    assert_eq!(node.database.sweep().unwrap(), 2);
+    assert_eq!(server.query(&name, "SELECT COUNT(*) FROM object"), "1\n");
+    assert_eq!(contents(&ann, id), [(1, TEXT.to_owned())]);
+}
+
+#[test]
+fn objects_that_are_damaged_or_missing_are_told() {
+    let url = mariadb::fresh_database();
+    let shelf = Arc::<Shelf>::default();
+    let node = on(&shelf, settings(&url));
+    let ann = node.ann();
+    let id = inbox(&ann);
+    append(&ann, id, &format!("Subject: long\r\n\r\n{}", "0123456789abcde\n".repeat(150_000))).unwrap();
+    let email = ann.view(id, false).unwrap().all_rows().next().unwrap().email_id;
+    let read = |range: Range<u64>| {
+        let mut octets = Vec::new();
+        ann.reader().read(email, range, &mut octets).map(|()| octets.len())
+    };
+    let path = shelf.inner.list(None).next().now().unwrap().unwrap().location;
+    let mut octets = shelf.inner.get(&path).now().unwrap().bytes().now().unwrap().to_vec();
+    octets[1_500_000] ^= 1;
+    shelf.inner.put(&path, octets.clone().into()).now().unwrap();
+    // Only what is right is given away, and nothing of a piece that is not.
+    assert_eq!(read(100..1_000_000).unwrap(), 999_900);
+    assert_eq!(read(1_200_000..1_200_010).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(read(0..u64::MAX).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(ann.check().unwrap().findings.len(), 1);
+    octets.truncate(1_400_000);
+    shelf.inner.put(&path, octets.into()).now().unwrap();
+    assert_eq!(read(1_200_000..1_200_010).unwrap_err().kind(), ErrorKind::Corrupt);
+    shelf.inner.delete(&path).now().unwrap();
+    assert_eq!(read(100..200).unwrap_err().kind(), ErrorKind::Corrupt);
 }
