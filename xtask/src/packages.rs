@@ -1,5 +1,6 @@
 //! The Debian packages whose programs the tests drive.
 
+use crate::seaweed;
 use crate::step::{Log, Outcome, Report, Result};
 use crate::tree::{is_root, program};
 use std::fs::File;
@@ -45,6 +46,7 @@ pub fn steps(report: &mut Report) {
         install(log, &missing)?;
         Ok(Outcome::PassedWith(format!("installed {}", missing.join(", "))))
     });
+    seaweed::steps(report);
 }
 
 fn missing() -> Vec<&'static str> {
