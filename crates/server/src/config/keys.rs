@@ -390,7 +390,7 @@ config! {
         /// How long something that the database refused is tried again before the client is answered NO UNAVAILABLE, seconds. At start.
         retry_seconds: u32 = 5, in 0..=600;
         /// How often this server looks what others did to the accounts that are open here, milliseconds. At start.
-        poll_ms: u32 = 100, in 1..=60_000;
+        poll_ms: u32 = 100, in 1..=3_600_000;
         /// How long a server that says nothing any more keeps the right to write to an account, seconds. At start.
         lease_seconds: u32 = 5, in 1..=600;
         /// More databases that have accounts ("cells"), as `NAME=mysql://…`; several of one name are servers with the same data. The
