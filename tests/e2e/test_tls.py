@@ -17,12 +17,12 @@ import support
 from support import Case, Server, add_user, free_port, until
 
 
-def make_certificate(folder, name):
-    """A self-signed certificate for this machine's loopback names; gives the certificate's and the key's files."""
+def make_certificate(folder, name, *more):
+    """A self-signed certificate for this machine's loopback names, with more options; gives the certificate's and the key's files."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate],
+         "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out", certificate, *more],
         check=True, capture_output=True, timeout=60)
     return certificate, key
 

@@ -4,6 +4,7 @@
 //! folder of its own and ends it by process id.
 
 use crate::mail;
+use crate::seaweed;
 use crate::step::{Log, Outcome, Report, Result};
 use crate::tree::Tree;
 use std::path::PathBuf;
@@ -11,6 +12,9 @@ use std::process::Command;
 
 /// No test takes longer than this; most take seconds.
 const TEST_MINUTES: u32 = 10;
+
+/// What needs SeaweedFS, which not every machine can fetch.
+const WITH_SEAWEEDFS: &str = "test_objects";
 
 /// The release build, the corpus, and the tests whose name contains one of `names` (all when there are none).
 pub fn steps(report: &mut Report, names: &[String]) {
@@ -64,6 +68,9 @@ fn scripts(tree: &Tree) -> Result<Vec<PathBuf>> {
 }
 
 fn python(tree: &Tree, log: &mut Log, script: &PathBuf) -> Result<Outcome> {
+    if script.file_stem().is_some_and(|name| name == WITH_SEAWEEDFS) && !seaweed::is_there(tree) {
+        return Ok(Outcome::Skipped("SeaweedFS is not there; `cargo xtask packages` fetches it".to_string()));
+    }
     let mut command = Command::new("python3");
     command
         .arg("-B")

@@ -15,6 +15,7 @@ mod licences;
 mod lint;
 mod mail;
 mod packages;
+mod seaweed;
 mod step;
 mod tidy;
 mod tree;

@@ -1,5 +1,6 @@
 //! The Debian packages whose programs the tests drive.
 
+use crate::seaweed;
 use crate::step::{Log, Outcome, Report, Result};
 use crate::tree::{is_root, program};
 use std::fs::File;
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program that the tests call, by its name or where it lies, and the Debian package that has it.
-const NEEDED: [(&str, &str); 19] = [
+const NEEDED: [(&str, &str); 20] = [
     ("mutt", "mutt"),
     ("mbsync", "isync"),
     ("python3", "python3"),
@@ -28,6 +29,7 @@ const NEEDED: [(&str, &str); 19] = [
     ("fetchmail", "fetchmail"),
     ("mpop", "mpop"),
     ("mariadbd", "mariadb-server"),
+    ("nats-server", "nats-server"),
     ("age", "age"),
 ];
 
@@ -44,6 +46,7 @@ pub fn steps(report: &mut Report) {
         install(log, &missing)?;
         Ok(Outcome::PassedWith(format!("installed {}", missing.join(", "))))
     });
+    seaweed::steps(report);
 }
 
 fn missing() -> Vec<&'static str> {

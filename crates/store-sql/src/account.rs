@@ -9,6 +9,7 @@ use model::{EmailId, Error, ErrorKind, ModSeq, Result};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
+use crate::bodies::Bodies;
 use crate::bundle::Bundle;
 use crate::bytes::Heads;
 use crate::failure::Failure;
@@ -21,7 +22,9 @@ use crate::write::Script;
 /// An account, as this node sees it.
 pub(crate) struct Account {
     pub(crate) pool: Arc<Pool>,
-    watch: Arc<Watch>,
+    pub(crate) watch: Arc<Watch>,
+    /// Where large bodies lie.
+    pub(crate) bodies: Option<Arc<Bodies>>,
     pub(crate) node: u64,
     pub(crate) id: u64,
     pub(crate) incarnation: u32,
@@ -42,13 +45,14 @@ impl Account {
     pub(crate) fn new(
         pool: Arc<Pool>,
         watch: Arc<Watch>,
+        bodies: Option<Arc<Bodies>>,
         node: u64,
         id: u64,
         incarnation: u32,
         lease: Duration,
     ) -> Self {
         let (tenure, heads, swept_at) = Default::default();
-        Account { pool, watch, node, id, incarnation, lease, tenure, heads, swept_at }
+        Account { pool, watch, bodies, node, id, incarnation, lease, tenure, heads, swept_at }
     }
 
     /// Its log hears of nothing any more.
@@ -87,6 +91,7 @@ impl Account {
             let lost = "another node has taken over the account; nothing was changed";
             return if was_committed { Ok(()) } else { Err(taken_over(lost).into()) };
         }
+        self.refer(connection, script.placements())?;
         let mut bundle = Bundle::new(connection);
         script.run(&mut bundle)?;
         bundle.text(&format!(
@@ -104,7 +109,7 @@ impl Account {
 }
 
 /// Nothing was changed, and the caller may do the same anew.
-fn taken_over(why: &str) -> Error {
+pub(crate) fn taken_over(why: &str) -> Error {
     Error::new(ErrorKind::TakenOver, why)
 }
 
@@ -152,7 +157,10 @@ impl Journal for Account {
         let tenure = (*self.tenure()).ok_or_else(not_ours)?;
         let is_behind = batch.first().is_some_and(|first| first.before != ModSeq(tenure.modseq));
         let fresh = || if is_behind { Err(taken_over("the change was made on an older state")) } else { Ok(()) };
-        let result = fresh().and_then(|()| Script::new(self.id, state, batch)).and_then(|script| {
+        let messages = batch.iter().flat_map(|one| one.messages).map(|(id, message)| (*id, &**message));
+        let placed = fresh().and_then(|()| self.place_bodies(messages));
+        let script = placed.and_then(|placed| Ok(Script::new(self.id, state, batch)?.with_placements(placed)));
+        let result = script.and_then(|script| {
             let begun = self.pool.env().clock.monotonic();
             self.pool
                 .run("writing to an account", |connection| self.try_commit(connection, &tenure, &script, state))?;
@@ -163,6 +171,7 @@ impl Journal for Account {
             (Ok(until), Some(held)) if held.epoch == tenure.epoch => {
                 held.modseq = state.modseq().0;
                 held.until = *until;
+                self.watch.tell(self.id);
             }
             // What the database has is not known: it is asked before anything else is done.
             (Err(_), _) => *held = None,

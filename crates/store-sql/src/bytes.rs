@@ -174,10 +174,21 @@ impl Account {
             give(bytes.get(from..to).ok_or_else(|| corrupt(id, "its header is too short"))?)?;
         }
         let mut at = range.start.max(head);
+        // Where it would be put today is where it is looked for first.
+        let is_large = self.bodies.as_ref().is_some_and(|bodies| bodies.takes(u64::from(message.octets) - head));
+        let mut object = if at < range.end && is_large { self.object_of(id)? } else { None };
         while at < range.end {
+            if let Some(placed) = &object {
+                self.bodies()?.read(self.id, placed, at - head..range.end - head, &mut give)?;
+                break;
+            }
             let part = (at - head) / PART_BYTES;
             let part_at = head + part * PART_BYTES;
-            let data = self.read_part(id, part)?;
+            let Some(data) = self.read_part(id, part)? else {
+                let missing = || corrupt(id, "a part of its body is missing");
+                object = Some(self.object_of(id)?.ok_or_else(missing)?);
+                continue;
+            };
             let (from, to) = ((at - part_at) as usize, (range.end - part_at).min(PART_BYTES) as usize);
             give(data.get(from..to).ok_or_else(|| corrupt(id, "a part of its body is too short"))?)?;
             at = part_at + to as u64;
@@ -188,7 +199,8 @@ impl Account {
         Ok(())
     }
 
-    fn read_part(&self, id: EmailId, part: u64) -> Result<Vec<u8>> {
+    /// `None`: it is not in the database.
+    fn read_part(&self, id: EmailId, part: u64) -> Result<Option<Vec<u8>>> {
         let row: Option<(u32, Vec<u8>)> = self.pool.run("reading a message", |connection| {
             Ok(connection.exec_first(
                 "SELECT data_crc, data FROM body WHERE account = ? AND email_id = ? AND part = ?",
@@ -196,9 +208,9 @@ impl Account {
             )?)
         })?;
         match row {
-            Some((crc, data)) if crc32c::crc32c(&data) == crc => Ok(data),
+            Some((crc, data)) if crc32c::crc32c(&data) == crc => Ok(Some(data)),
             Some(_) => Err(corrupt(id, "a part of its body does not match its checksum")),
-            None => Err(corrupt(id, "a part of its body is missing")),
+            None => Ok(None),
         }
     }
 
@@ -213,6 +225,7 @@ impl Account {
             *swept_at = Some(now);
         }
         let swept = self.pool.run("sweeping an account", |connection| self.sweep_once(connection, state, time))?;
+        self.remove_doomed()?;
         if swept {
             *self.swept_at.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
@@ -262,12 +275,14 @@ impl Account {
                 (self.id, id, self.id, id),
             )?;
             if is_used.is_none() {
+                self.let_go(connection, id)?;
                 for table in ["message", "attachment", "header", "body"] {
                     connection
                         .exec_drop(format!("DELETE FROM {table} WHERE account = ? AND email_id = ?"), (self.id, id))?;
                 }
             }
         }
+        self.doom(connection)?;
         // Entries of mailboxes that were swept, and expunges that nobody is told of any more.
         connection.exec_drop(
             "DELETE FROM expunged WHERE account = ? AND expunged_modseq = 0 AND email_id IS NULL",

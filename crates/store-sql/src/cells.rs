@@ -78,6 +78,12 @@ impl Cells {
         self.cells.iter().try_for_each(|(name, cell)| cell.check().map_err(|error| in_cell(error, name)))
     }
 
+    /// Removes bodies that nothing refers to, of all cells ([`Database::sweep`]). How many.
+    pub fn sweep(&self) -> Result<u64> {
+        let counts = self.cells.iter().map(|(name, cell)| cell.sweep().map_err(|error| in_cell(error, name)));
+        counts.sum()
+    }
+
     /// The cell that has the directory.
     pub fn first(&self) -> Result<&Arc<Database>> {
         self.cell(FIRST_CELL)

@@ -120,6 +120,9 @@ impl Database {
             }
             Ok(found)
         })?;
-        if found.is_some() { self.clear_removed() } else { Ok(()) }
+        if found.is_some() {
+            self.clear_removed_soon();
+        }
+        Ok(())
     }
 }

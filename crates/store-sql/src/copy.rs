@@ -68,7 +68,8 @@ impl store::ClusterCopy for Copy {
     }
 
     fn put(&self, messages: &[(EmailId, PendingMessage)]) -> Result<()> {
-        let script = Script::of_messages(self.account.id, messages)?;
+        let placed = self.account.place_bodies(messages.iter().map(|(id, message)| (*id, message)))?;
+        let script = Script::of_messages(self.account.id, messages)?.with_placements(placed);
         let last = messages.last().map_or(0, |(id, _)| id.0);
         self.account.pool.run("copying messages", |connection| {
             connection.query_drop("START TRANSACTION")?;
@@ -78,6 +79,7 @@ impl store::ClusterCopy for Copy {
                 (self.account.id, last),
             )?;
             if is_there.is_none() {
+                self.account.refer(connection, script.placements())?;
                 let mut bundle = Bundle::new(connection);
                 script.run(&mut bundle)?;
                 bundle.finish()?;

@@ -12,15 +12,18 @@ use platform::Env;
 use store::{Cluster, ClusterCopy};
 
 use crate::account::Account;
+use crate::bodies::Bodies;
 use crate::failure::{Failure, damaged};
+use crate::hints::Hints;
 use crate::lease::NO_NODE;
+use crate::objects;
 use crate::pool::Pool;
 use crate::schema;
 use crate::tls::Tls;
 use crate::watch::Watch;
 
 /// How a database is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Its servers, as `mysql://USER:PASSWORD@HOST:PORT/DATABASE`. With several, all have the same data (Galera), and the first that
     /// answers is used.
@@ -37,6 +40,10 @@ pub struct Settings {
     pub lease: Duration,
     /// With `None` connections are not encrypted.
     pub tls: Option<Tls>,
+    /// Where large bodies are put. With `None` all are in the database.
+    pub bodies: Option<Arc<Bodies>>,
+    /// How nodes tell each other that there is something to see.
+    pub hints: Option<Arc<Hints>>,
 }
 
 impl Default for Settings {
@@ -49,6 +56,8 @@ impl Default for Settings {
             poll: Duration::from_millis(100),
             lease: Duration::from_secs(5),
             tls: None,
+            bodies: None,
+            hints: None,
         }
     }
 }
@@ -77,7 +86,7 @@ impl Database {
         let pool = Pool::new(env.clone(), &settings)?;
         // Never 0, which is nobody.
         let node = env.random.u64() | 1;
-        let watch = Watch::start(Arc::clone(&pool), node, settings.poll);
+        let watch = Watch::start(Arc::clone(&pool), node, settings.poll, settings.hints.clone());
         Ok(Arc::new(Database { pool, watch, node, settings }))
     }
 
@@ -86,9 +95,20 @@ impl Database {
         schema::update(&self.pool)
     }
 
-    /// An error, [`ErrorKind::Io`], unless the database can be used as it is.
+    /// An error, [`ErrorKind::Io`], unless the database can be used as it is, and the object store with it.
     pub fn check(&self) -> Result<()> {
-        schema::check(&self.pool)
+        schema::check(&self.pool)?;
+        self.bodies().map_or(Ok(()), Bodies::check)
+    }
+
+    /// Removes what accounts that were removed have left, and bodies in the object store that no message has had for the grace time. Returns
+    /// how many bodies; [`ErrorKind::Invalid`] without an object store.
+    pub fn sweep(&self) -> Result<u64> {
+        schema::check(&self.pool)?;
+        let none = || Error::new(ErrorKind::Invalid, "no object store is configured: sql.bodies is empty");
+        let bodies = self.bodies().ok_or_else(none)?;
+        self.clear_removed()?;
+        objects::sweep(&self.pool, bodies)
     }
 
     /// The version of the schema that this program needs.
@@ -102,10 +122,30 @@ impl Database {
         &self.pool
     }
 
+    pub(crate) fn bodies(&self) -> Option<&Bodies> {
+        self.settings.bodies.as_deref()
+    }
+
     /// An account that was found.
     pub(crate) fn account(&self, id: u64, incarnation: u32) -> Arc<Account> {
         let (pool, watch) = (Arc::clone(&self.pool), Arc::clone(&self.watch));
-        Arc::new(Account::new(pool, watch, self.node, id, incarnation, self.settings.lease))
+        Arc::new(Account::new(
+            pool,
+            watch,
+            self.settings.bodies.clone(),
+            self.node,
+            id,
+            incarnation,
+            self.settings.lease,
+        ))
+    }
+
+    /// Removes what accounts have left that were removed. Nobody has to wait for that: what cannot be removed now goes with the next one, or
+    /// with [`Database::sweep`].
+    pub(crate) fn clear_removed_soon(&self) {
+        if let Err(error) = self.clear_removed() {
+            tracing::warn!(target: "sql", "what a removed account has left is removed later: {error}");
+        }
     }
 
     /// Removes the rows of accounts that were removed; also of those of which somebody else did not finish the removal.
@@ -114,6 +154,10 @@ impl Database {
             Ok(connection.exec("SELECT id FROM account WHERE owner = ?", (REMOVED,))?)
         })?;
         for id in removed {
+            if !objects::clear(&self.pool, self.bodies(), id)? {
+                tracing::warn!(target: "sql", "a removed account has bodies in an object store that is not configured here");
+                continue;
+            }
             for table in TABLES {
                 loop {
                     let count = self.pool.run("removing an account", |connection| {
@@ -183,7 +227,8 @@ impl Cluster for Database {
                 (removed_name(id), REMOVED, id),
             )?)
         })?;
-        self.clear_removed()
+        self.clear_removed_soon();
+        Ok(())
     }
 
     fn accounts(&self) -> Result<Vec<AccountName>> {
@@ -226,7 +271,10 @@ const REMOVED_PREFIX: &str = ".removed-";
 const REMOVED_AT_ONCE: u64 = 500;
 
 /// The tables that have an account's rows, but for `account`.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 15] = [
+    "object",
+    "body_object",
+    "doomed_object",
     "tenure",
     "wanted",
     "mailbox",

@@ -145,6 +145,7 @@ impl Account {
                                 (self.id, self.node, owner),
                             )?)
                         })?;
+                        self.watch.tell(self.id);
                         told = Some((owner, now));
                     }
                     clock.sleep(LOOK);

@@ -15,6 +15,7 @@
 //! Schema: `schema/`, explained in `docs/sql.md`. Why it is so: `docs/decisions/0011-sql.md`.
 
 mod account;
+mod bodies;
 mod bundle;
 mod bytes;
 mod cells;
@@ -23,19 +24,25 @@ mod copies;
 mod copy;
 mod database;
 mod failure;
+mod hints;
+mod http;
 mod lease;
 mod moving;
+mod objects;
 mod pool;
 mod raw;
 mod read;
 mod rows;
+mod runtime;
 mod schema;
 mod tls;
 mod watch;
 mod write;
 
+pub use bodies::{Bodies, BodySettings};
 pub use cells::{CellCluster, Cells, FIRST_CELL};
 pub use database::{Database, Settings};
+pub use hints::Hints;
 pub use moving::{MoveReport, Watcher};
 pub use raw::{RawLoad, RawRate};
 pub use tls::Tls;

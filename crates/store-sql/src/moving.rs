@@ -26,6 +26,7 @@ use crate::copy::Copy;
 use crate::database::{Database, REMOVED, find, removed_name};
 use crate::failure::Failure;
 use crate::lease::{COPY, MOVED};
+use crate::objects;
 use crate::read;
 use crate::rows::Insert;
 
@@ -38,7 +39,8 @@ const ROUNDS_MAX: usize = 8;
 /// How often it is tried to lock the account for long enough.
 const TRIES_MAX: usize = 8;
 /// The tables with a message's rows, as they are written.
-const MESSAGE_TABLES: [(&str, &str); 4] = [
+const MESSAGE_TABLES: [(&str, &str); 5] = [
+    ("body_object", "INSERT INTO body_object"),
     ("header", "INSERT INTO header"),
     ("body", "INSERT INTO body"),
     ("message", "INSERT INTO message"),
@@ -162,6 +164,12 @@ impl Cells {
 
     /// Removes what a move has left behind.
     fn clear_moved(&self, id: u64, cell: &Database) -> Result<()> {
+        let has_moved: Option<u32> = cell.pool().run("looking what has moved", |connection| {
+            Ok(connection.exec_first("SELECT 1 FROM account WHERE id = ? AND owner = ?", (id, MOVED))?)
+        })?;
+        if has_moved.is_some() {
+            objects::forget(cell.pool(), cell.bodies(), id)?;
+        }
         let is_there = cell.pool().run("removing what has moved", |connection| {
             connection.exec_drop(
                 "UPDATE account SET name = ?, owner = ? WHERE id = ? AND owner = ?",
@@ -171,7 +179,10 @@ impl Cells {
                 connection.exec_first("SELECT 1 FROM account WHERE id = ? AND owner = ?", (id, REMOVED))?;
             Ok(row.is_some())
         })?;
-        if is_there { cell.clear_removed() } else { Ok(()) }
+        if is_there {
+            cell.clear_removed_soon();
+        }
+        Ok(())
     }
 }
 

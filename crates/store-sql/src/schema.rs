@@ -12,7 +12,8 @@ use crate::failure::Failure;
 use crate::pool::Pool;
 
 /// The statements of each version, from 1 on.
-const VERSIONS: [&str; 2] = [include_str!("../schema/0001.sql"), include_str!("../schema/0002.sql")];
+const VERSIONS: [&str; 3] =
+    [include_str!("../schema/0001.sql"), include_str!("../schema/0002.sql"), include_str!("../schema/0003.sql")];
 
 /// The version that this program needs.
 pub(crate) fn newest() -> u32 {

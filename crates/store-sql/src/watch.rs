@@ -1,7 +1,7 @@
 //! One thread a database that looks, again and again, what other nodes did to the accounts that are open here, and which of them other
 //! nodes want to write to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use index::Log;
 use model::ErrorKind;
 use mysql::prelude::Queryable;
 
+use crate::hints::{Hints, Listening};
 use crate::lease::NO_NODE;
 use crate::pool::Pool;
 
@@ -19,13 +20,22 @@ const ACCOUNTS_PER_QUESTION: usize = 500;
 pub(crate) struct Watch {
     pool: Arc<Pool>,
     node: u64,
+    hints: Option<Arc<Hints>>,
     shared: Mutex<Shared>,
     changed: Condvar,
 }
 
+/// An account that is open here.
+struct Open {
+    log: Weak<Log>,
+    _hints: Option<Listening>,
+}
+
 #[derive(Default)]
 struct Shared {
-    open: BTreeMap<u64, Weak<Log>>,
+    open: BTreeMap<u64, Open>,
+    /// Accounts of which another node said something.
+    hinted: BTreeSet<u64>,
     is_stopped: bool,
 }
 
@@ -37,8 +47,8 @@ impl std::fmt::Debug for Watch {
 
 impl Watch {
     /// Looks every `poll`. Ends when it is stopped.
-    pub(crate) fn start(pool: Arc<Pool>, node: u64, poll: Duration) -> Arc<Watch> {
-        let watch = Arc::new(Watch { pool, node, shared: Mutex::default(), changed: Condvar::new() });
+    pub(crate) fn start(pool: Arc<Pool>, node: u64, poll: Duration, hints: Option<Arc<Hints>>) -> Arc<Watch> {
+        let watch = Arc::new(Watch { pool, node, hints, shared: Mutex::default(), changed: Condvar::new() });
         let looking = Arc::clone(&watch);
         let begun = thread::Builder::new().name("sql-watch".to_owned()).spawn(move || looking.run(poll));
         if let Err(error) = begun {
@@ -57,9 +67,29 @@ impl Watch {
     }
 
     /// From now on the log hears of its account.
-    pub(crate) fn add(&self, account: u64, log: Weak<Log>) {
-        self.shared().open.insert(account, log);
+    pub(crate) fn add(self: &Arc<Self>, account: u64, log: Weak<Log>) {
+        let watch = Arc::downgrade(self);
+        let heard = move || {
+            if let Some(watch) = watch.upgrade() {
+                watch.hint(account);
+            }
+        };
+        let hints = self.hints.as_ref().map(|hints| hints.listen(account, self.node, heard));
+        self.shared().open.insert(account, Open { log, _hints: hints });
         self.changed.notify_all();
+    }
+
+    /// Looks at an account without waiting for the time.
+    fn hint(&self, account: u64) {
+        self.shared().hinted.insert(account);
+        self.changed.notify_all();
+    }
+
+    /// Tells the other nodes that there is something to see in an account.
+    pub(crate) fn tell(&self, account: u64) {
+        if let Some(hints) = &self.hints {
+            hints.tell(account, self.node);
+        }
     }
 
     /// The account is not here any more.
@@ -68,21 +98,28 @@ impl Watch {
     }
 
     fn run(&self, poll: Duration) {
-        let mut was_away = false;
+        let clock = Arc::clone(&self.pool.env().clock);
+        let (mut was_away, mut looked_at) = (false, clock.monotonic());
         loop {
-            let open = {
+            let open: BTreeMap<u64, Weak<Log>> = {
                 let mut shared = self.shared();
                 while shared.open.is_empty() && !shared.is_stopped {
                     shared = self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner);
                 }
-                if !shared.is_stopped {
+                if !shared.is_stopped && shared.hinted.is_empty() {
                     (shared, _) = self.changed.wait_timeout(shared, poll).unwrap_or_else(PoisonError::into_inner);
                 }
                 if shared.is_stopped {
                     return;
                 }
-                shared.open.retain(|_, log| log.strong_count() > 0);
-                shared.open.clone()
+                shared.open.retain(|_, open| open.log.strong_count() > 0);
+                let hinted = std::mem::take(&mut shared.hinted);
+                let now = clock.monotonic();
+                // Hints do not keep us from looking at the others in time.
+                let is_all = hinted.is_empty() || now.saturating_sub(looked_at) >= poll;
+                looked_at = if is_all { now } else { looked_at };
+                let asked = shared.open.iter().filter(|(account, _)| is_all || hinted.contains(account));
+                asked.map(|(account, open)| (*account, Weak::clone(&open.log))).collect()
             };
             let is_away = match self.look(&open) {
                 Ok(()) => false,

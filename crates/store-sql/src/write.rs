@@ -12,6 +12,7 @@ use mysql::Value;
 use crate::bundle::Bundle;
 use crate::columns::{self, Columns};
 use crate::failure::Failure;
+use crate::objects::Placements;
 use crate::rows::{Insert, conditions};
 
 /// A header up to this size lies in `header`; a longer one with the body, octets.
@@ -29,6 +30,8 @@ pub(crate) fn head_bytes(header_len: u32) -> u32 {
 pub(crate) struct Script<'a> {
     account: u64,
     messages: Vec<(EmailId, &'a PendingMessage, Columns)>,
+    /// Those of them whose bodies lie in the object store.
+    placements: Placements,
     statements: Vec<Statement>,
 }
 
@@ -57,7 +60,8 @@ pub(crate) const SUBSCRIPTION_AGAIN: &str =
 impl<'a> Script<'a> {
     /// The statements of a batch; parses its messages. `state` is that after it.
     pub(crate) fn new(account: u64, state: &State, batch: &'a [Transacted<'a>]) -> Result<Script<'a>> {
-        let mut script = Script { account, messages: Vec::new(), statements: Vec::new() };
+        let mut script =
+            Script { account, messages: Vec::new(), placements: Placements::new(), statements: Vec::new() };
         let mut touched = BTreeSet::new();
         for one in batch {
             for (id, message) in one.messages {
@@ -77,7 +81,18 @@ impl<'a> Script<'a> {
     /// The statements that add messages.
     pub(crate) fn of_messages(account: u64, messages: &'a [(EmailId, PendingMessage)]) -> Result<Script<'a>> {
         let messages = messages.iter().map(|(id, message)| Ok((*id, message, columns::of(message)?)));
-        Ok(Script { account, messages: messages.collect::<Result<_>>()?, statements: Vec::new() })
+        let (messages, placements) = (messages.collect::<Result<_>>()?, Placements::new());
+        Ok(Script { account, messages, placements, statements: Vec::new() })
+    }
+
+    /// The same, with the bodies of some messages in the object store.
+    pub(crate) fn with_placements(self, placements: Placements) -> Self {
+        Script { placements, ..self }
+    }
+
+    /// Where bodies lie that are not in the database.
+    pub(crate) fn placements(&self) -> &Placements {
+        &self.placements
     }
 
     fn event(&mut self, state: &State, of: &Transacted<'_>, event: &Event, touched: &mut BTreeSet<MailboxId>) {
@@ -287,7 +302,8 @@ impl<'a> Script<'a> {
                 [message.len().into(), message.header_len().into(), message.crc().into(), crc32c::crc32c(&head).into()];
             headers.row(key.iter().cloned().chain(sizes).chain([Value::Bytes(head)]));
             let (mut at, mut part) = (u64::from(head_len), 0u32);
-            while at < u64::from(message.len()) {
+            let is_here = !self.placements.contains_key(id);
+            while is_here && at < u64::from(message.len()) {
                 let mut data = vec![0; (u64::from(message.len()) - at).min(PART_BYTES) as usize];
                 message.read_at(at, &mut data)?;
                 at += data.len() as u64;

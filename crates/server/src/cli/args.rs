@@ -110,8 +110,10 @@ pub enum ClusterAction {
 pub enum Sql {
     /// Make the tables, or bring them up to date with this program
     Update,
-    /// Say whether the database answers and its tables are those that this program needs
+    /// Say whether the database answers and its tables are those that this program needs; and whether the object store can be used
     Check,
+    /// Remove bodies from the object store that no message has had for `sql.bodies_kept_days`. Servers do so for accounts that are open
+    Sweep,
     /// Measure how many bare transactions of the kind that an append is the database does in a second; what is made for it is removed
     Measure {
         /// Connections at once

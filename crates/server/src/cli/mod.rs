@@ -143,9 +143,17 @@ fn sql(global: &Global, action: &Sql) -> Result<()> {
         return measure(global, *connections, *seconds, *octets);
     }
     let database = databases(global)?;
+    if matches!(action, Sql::Sweep) {
+        let removed = database.sweep()?;
+        match global.json {
+            true => print::line(serde_json::json!({ "removed": removed }))?,
+            false => print::line(format_args!("{removed} bodies were removed"))?,
+        }
+        return Ok(());
+    }
     let before = match action {
         Sql::Update => database.update()?,
-        Sql::Check | Sql::Measure { .. } => {
+        Sql::Check | Sql::Sweep | Sql::Measure { .. } => {
             database.check()?;
             store_sql::Database::schema_version()
         }

@@ -390,7 +390,7 @@ config! {
         /// How long something that the database refused is tried again before the client is answered NO UNAVAILABLE, seconds. At start.
         retry_seconds: u32 = 5, in 0..=600;
         /// How often this server looks what others did to the accounts that are open here, milliseconds. At start.
-        poll_ms: u32 = 100, in 1..=60_000;
+        poll_ms: u32 = 100, in 1..=3_600_000;
         /// How long a server that says nothing any more keeps the right to write to an account, seconds. At start.
         lease_seconds: u32 = 5, in 1..=600;
         /// More databases that have accounts ("cells"), as `NAME=mysql://…`; several of one name are servers with the same data. The
@@ -405,6 +405,23 @@ config! {
         tls_certificate_file: PathBuf = PathBuf::new();
         /// A PEM file with the key of that certificate. At start.
         tls_key_file: PathBuf = PathBuf::new();
+        /// An S3-compatible store for the bodies of messages, as `s3://BUCKET/PREFIX`. All servers of a cluster name the same. Empty:
+        /// bodies are in the database. At start.
+        bodies: String = String::new();
+        /// The address of that store, `https://HOST:PORT`; empty: Amazon's. At start.
+        bodies_endpoint: String = String::new();
+        /// The region that requests to it are signed for. At start.
+        bodies_region: String = "us-east-1".to_owned();
+        /// A file with the lines `aws_access_key_id = …` and `aws_secret_access_key = …`. Empty: they are in the environment, under these
+        /// names in capitals. At start.
+        bodies_credentials_file: PathBuf = PathBuf::new();
+        /// Bodies that are smaller stay in the database, octets. At start.
+        bodies_above_bytes: u32 = 16_384, in 0..=1_000_000_000;
+        /// How long a body stays in that store when no message has it any more, days: for a database that is put back from a copy. At start.
+        bodies_kept_days: u32 = 7, in 0..=3650;
+        /// NATS servers, as `nats://HOST:4222`, over which the servers of a cluster tell each other what has changed. Empty: they look every
+        /// `poll_ms`. At start.
+        nats_urls: Vec<String> = Vec::new();
     }
 
     /// Accounts whose mail is in Maildirs that other programs use as well (`docs/maildir.md`). At start.

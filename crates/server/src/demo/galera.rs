@@ -3,14 +3,14 @@
 //! When we are root they run as the user `mysql`: the transfer of all data to a server that joins (by rsync) fails as root. Nobody needs a
 //! password for them; whoever can enter the directory can use them, and nobody else can.
 
-use std::fs::{self, File};
-use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::CommandExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use model::{Error, ErrorKind, Result};
-use rustix::process::{Pid, Signal, geteuid, kill_process_group};
+use rustix::process::geteuid;
+
+use super::process::{Process, free_port};
 
 /// The database with the accounts.
 const DATABASE: &str = "mail";
@@ -28,44 +28,6 @@ pub struct Group {
     /// Of each server: for the group, for what a server that joins missed, for the transfer of everything.
     ports: [[u16; 3]; SERVERS],
     servers: Vec<Process>,
-}
-
-/// A program that was started, in a process group of its own.
-pub struct Process(Child);
-
-impl Process {
-    /// Starts it; what it says goes into `log`.
-    pub fn start(command: &mut Command, log: &Path) -> Result<Process> {
-        let out = File::options().create(true).append(true).open(log)?;
-        let program = command.get_program().to_owned();
-        command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out).process_group(0);
-        let child = command.spawn().map_err(|error| Error::from(error).context(Path::new(&program).display()))?;
-        Ok(Process(child))
-    }
-
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.0.id()
-    }
-
-    /// Sends a signal to it and to what it has started, and waits for its end.
-    fn end(&mut self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
-            let _ = kill_process_group(group, signal);
-        }
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.end(Signal::TERM);
-    }
-}
-
-/// A port that is free just now.
-pub fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
 
 impl Group {

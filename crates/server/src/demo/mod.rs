@@ -4,6 +4,8 @@ pub mod cluster;
 mod galera;
 mod howto;
 mod mail;
+mod process;
+mod seaweed;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

@@ -14,7 +14,7 @@ use model::{Error, ErrorKind, Result};
 use platform::Env;
 use store::format::mbox::lock::LockPolicy;
 use store::{Aside, Store};
-use store_sql::{CellCluster, Cells};
+use store_sql::{Bodies, BodySettings, CellCluster, Cells, Hints};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::maintenance::Maintenance;
@@ -101,6 +101,7 @@ pub fn databases(env: &Env, config: &Config) -> Result<Option<Arc<Cells>>> {
     if sql.urls.is_empty() {
         return Ok(None);
     }
+    let (bodies, hints) = (bodies(sql)?, hints(sql)?);
     let settings = |urls: Vec<String>| store_sql::Settings {
         urls,
         connections_max: sql.connections_max as usize,
@@ -109,6 +110,8 @@ pub fn databases(env: &Env, config: &Config) -> Result<Option<Arc<Cells>>> {
         poll: Duration::from_millis(sql.poll_ms.into()),
         lease: Duration::from_secs(sql.lease_seconds.into()),
         tls: tls_to_databases(sql),
+        bodies: bodies.clone(),
+        hints: hints.clone(),
     };
     let mut others: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for cell in &sql.cells {
@@ -118,6 +121,28 @@ pub fn databases(env: &Env, config: &Config) -> Result<Option<Arc<Cells>>> {
     }
     let others = others.into_iter().map(|(name, urls)| (name, settings(urls))).collect();
     Cells::new(env.clone(), settings(sql.urls.clone()), others, &sql.new_accounts_cell).map(Some)
+}
+
+fn bodies(sql: &config::SqlSection) -> Result<Option<Arc<Bodies>>> {
+    if sql.bodies.is_empty() {
+        return Ok(None);
+    }
+    let file = Some(sql.bodies_credentials_file.clone()).filter(|file| !file.as_os_str().is_empty());
+    let settings = BodySettings {
+        url: sql.bodies.clone(),
+        endpoint: sql.bodies_endpoint.clone(),
+        region: sql.bodies_region.clone(),
+        credentials: file,
+        above: sql.bodies_above_bytes,
+        grace: Duration::from_secs(u64::from(sql.bodies_kept_days) * 86_400),
+        timeout: Duration::from_secs(sql.timeout_seconds.into()),
+        retry: Duration::from_secs(sql.retry_seconds.into()),
+    };
+    Bodies::open(&settings).map(Some)
+}
+
+fn hints(sql: &config::SqlSection) -> Result<Option<Arc<Hints>>> {
+    if sql.nats_urls.is_empty() { Ok(None) } else { Hints::connect(&sql.nats_urls).map(Some) }
 }
 
 fn tls_to_databases(sql: &config::SqlSection) -> Option<store_sql::Tls> {
