@@ -298,6 +298,8 @@ class Search(Case):
                 for _ in range(50):
                     count, unknown = self.one(asker, rng, box)
                     asked, hits, left_open = asked + 1, hits + count, left_open + unknown
+                if asked % 1000 == 0:
+                    print(f"{asked} agree", flush=True)
             print(f"{asked} queries, {hits} hits, {left_open} answers that no standard decides", flush=True)
             # As many as the machine had time for, one round at least.
             self.assertGreaterEqual(asked, 50)

@@ -3,7 +3,7 @@
 //! * `search fill DIRECTORY FILE.mbox` imports into a store in DIRECTORY, indexes it, and shows how fast, in how much memory, and how large;
 //! * `search index DIRECTORY` removes the index and has it made again;
 //! * `search ask DIRECTORY [WORD]` times needles of every kind, taken from the mail that is there, and shows each kind as a distribution
-//!   with what was slowest; with a WORD, only kinds whose name has it.
+//!   with what was slowest, and SORT and THREAD; with a WORD, only kinds whose name has it (`order`: SORT and THREAD alone).
 #![allow(clippy::unwrap_used, reason = "a tool for developers")]
 
 extern crate mailyard_store as store;
@@ -382,7 +382,7 @@ fn ask(dir: &Path, wanted: &str) {
             println!("        {time:>8.2} {found:>7} {needle:?}");
         }
     }
-    if wanted.is_empty() {
+    if "order".contains(wanted) {
         order(&account, &view, clock);
     }
     println!("peak {} MiB", peak_mib());

@@ -330,6 +330,17 @@ impl Store {
         self.maintain_parts(true)
     }
 
+    /// Whether somebody searches an account whose index is behind: until [`Store::maintain`] has caught up, there should be no pauses.
+    pub fn is_awaited(&self) -> bool {
+        let slots = lock(&self.slots);
+        // One that is being opened has no searches.
+        let is_awaited = |slot: &Arc<Slot>| {
+            let open = slot.open.try_lock();
+            open.is_ok_and(|open| open.as_ref().is_some_and(|open| open.account.inner.search().is_awaited()))
+        };
+        slots.values().any(is_awaited)
+    }
+
     /// Of that, only the sealing of what was written: for programs that bring much mail and then end. A server does the rest; until then those
     /// who ask look at the messages themselves.
     pub fn seal(&self) -> Result<bool> {
@@ -349,10 +360,10 @@ impl Store {
             let result = log.flush().and_then(|()| work(&log, Budget { bytes }));
             let result = result.and_then(|report| {
                 let inner = &account.inner;
-                // The log first: it holds up those who write, the search index nobody.
-                match report.is_more || !is_all {
+                // The log first: it holds up those who write, the search index nobody but those who search meanwhile.
+                match report.is_more && !inner.search().is_awaited() || !is_all {
                     true => inner.search().keep_list().map(|()| report.is_more),
-                    false => inner.search().maintain(inner, bytes),
+                    false => inner.search().maintain(inner, bytes).map(|is_more| is_more || report.is_more),
                 }
             });
             let files = account.inner.files().map_or(Ok(()), |files| files.maintain());

@@ -226,7 +226,7 @@ fn message(random: &mut Prng) -> Vec<u8> {
             out.extend_from_slice(b"Content-Type: message/rfc822\r\n\r\n");
             out.extend_from_slice(format!("Subject: inner {}\r\n\r\n{body}\r\n", line(random, 3)).as_bytes());
         }
-        4 => out.extend_from_slice(b"Content-Type: image/png\r\n\r\nhappy free"),
+        4 => out.extend_from_slice(b"Content-Type: image/png; name*=utf-8''happy%20proof\r\n\r\nhappy free"),
         _ => out.extend_from_slice(format!("Content-Type: text/plain; charset=utf-8\r\n\r\n{body}").as_bytes()),
     }
     out

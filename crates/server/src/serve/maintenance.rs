@@ -24,7 +24,8 @@ const SHARED_NICE: i32 = 10;
 /// How much of the machine the thread takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// Half of the disk at most, and what of the processors is left over: sessions want both too.
+    /// Half of the disk at most, and what of the processors is left over: sessions want both too. Without pauses while somebody searches what
+    /// is not indexed yet.
     Shared,
     /// All that it can get.
     Eager,
@@ -86,6 +87,8 @@ fn work(store: &Store, stopped: &Receiver<()>, pace: Pace) {
         };
         pause = match result {
             Ok(true) if pace == Pace::Eager => Duration::ZERO,
+            // Whoever searches takes more of the machine until the index has caught up than the work does.
+            Ok(true) if store.is_awaited() => PAUSE_MIN,
             // As long a pause as the work took.
             Ok(true) => clock.monotonic().saturating_sub(began).max(PAUSE_MIN),
             Ok(false) => idle_pause,

@@ -1,15 +1,50 @@
 //! What the index of a message consists of. The numbers are those of the files: another meaning is another
 //! [`TEXT_VERSION`](super::parts::TEXT_VERSION).
 //!
-//! TEXT is answered by [`HEADER`], [`PARTS`] and [`BODY`] together, BODY by [`BODY`]. The five fields that clients ask for by name are there once
-//! more, each by itself and uncut, so that `FROM "ann b"` needs no look at a header.
+//! TEXT is answered by [`HEADER`], [`PARTS`] and [`BODY`] together, BODY by [`BODY`]. The fields that clients ask for by name are there once more, each
+//! by itself and uncut, so that `FROM "ann b"` needs no look at a header; and of the others those whose values many messages share, which
+//! therefore take next to no space. HEADER with another name (Message-ID, Received) has candidates only.
 
 use search::Cut;
 
 use super::texts::Place;
 
-/// The values of Subject, From, To, Cc and Bcc fields of the message's header, each a text.
-const NAMED: [&str; 5] = ["subject", "from", "to", "cc", "bcc"];
+/// The values of these fields of the message's header, each a text; in lower case.
+const NAMED: [&str; 23] = [
+    "subject",
+    "from",
+    "to",
+    "cc",
+    "bcc",
+    "reply-to",
+    "sender",
+    "return-path",
+    "delivered-to",
+    "errors-to",
+    "list-id",
+    "list-post",
+    "precedence",
+    "auto-submitted",
+    "x-spam-flag",
+    "x-mailer",
+    "user-agent",
+    "x-priority",
+    "importance",
+    "organization",
+    "mime-version",
+    "content-type",
+    "content-transfer-encoding",
+];
+/// Each of them as the places of one key.
+static NAMED_PLACES: [[usize; 1]; NAMED.len()] = {
+    let mut places = [[0]; NAMED.len()];
+    let mut number = 0;
+    while number < places.len() {
+        places[number] = [number];
+        number += 1;
+    }
+    places
+};
 /// The fields of the message's header, each a text `name: value`.
 pub(super) const HEADER: usize = NAMED.len();
 /// The text parts, and the header fields of messages inside.
@@ -20,8 +55,13 @@ pub(super) const NAMES: usize = BODY + 1;
 /// to read one means to unpack its body.
 pub(super) const PARTS: usize = NAMES + 1;
 /// How the texts of each are cut.
-pub(super) const CUTS: [Cut; PARTS + 1] =
-    [Cut::Whole, Cut::Whole, Cut::Whole, Cut::Whole, Cut::Whole, Cut::Tokens, Cut::Joints, Cut::Whole, Cut::Joints];
+pub(super) const CUTS: [Cut; PARTS + 1] = {
+    let mut cuts = [Cut::Whole; PARTS + 1];
+    cuts[HEADER] = Cut::Tokens;
+    cuts[BODY] = Cut::Joints;
+    cuts[PARTS] = Cut::Joints;
+    cuts
+};
 
 /// The number of the field that has the texts of a place.
 pub(super) fn field_of(place: Place) -> usize {
@@ -35,6 +75,11 @@ pub(super) fn field_of(place: Place) -> usize {
 /// The number of a field that has its own place in the index.
 pub(super) fn named(name: &[u8]) -> Option<usize> {
     NAMED.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// The place of a field that has its own.
+pub(super) fn place_of_named(name: &[u8]) -> Option<&'static [usize]> {
+    NAMED_PLACES.get(named(name)?).map(<[usize; 1]>::as_slice)
 }
 
 /// A field's name as the text that stands for it: between colons, which no name has, so that no name is found in another.

@@ -100,8 +100,12 @@ impl Gatherer {
             self.sink.builder.text(&fields::name_text(field.name));
             if let Some(number) = fields::named(field.name) {
                 self.sink.builder.field(number);
-                if self.sink.push(&mime::field_text(field.value)).is_break() {
-                    return Ok(ControlFlow::Break(()));
+                let extended = mime::parameter_texts(&field);
+                for text in std::iter::once(mime::field_text(field.value)).chain(extended) {
+                    if self.sink.push(&text).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                    self.sink.builder.boundary();
                 }
             }
         }

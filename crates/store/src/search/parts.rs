@@ -27,7 +27,7 @@ pub(crate) const LIST_END_BYTES: usize = 24;
 /// Bytes of an entry for a part.
 pub(crate) const LIST_PART_BYTES: usize = 40;
 /// Changes whenever some message would be indexed differently, or needles be folded differently.
-pub(super) const TEXT_VERSION: u32 = 4;
+pub(super) const TEXT_VERSION: u32 = 5;
 
 /// The version of what is indexed, that of the tables of Unicode included.
 pub(super) fn text_version() -> u32 {

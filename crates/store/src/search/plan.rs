@@ -45,8 +45,6 @@ const BODY_FIELDS: &[usize] = &[BODY];
 const HEADER_FIELDS: &[usize] = &[HEADER];
 const PARTS_FIELDS: &[usize] = &[PARTS];
 const NAMES_FIELDS: &[usize] = &[NAMES];
-/// By [`fields::named`].
-const NAMED_FIELDS: [&[usize]; 5] = [&[0], &[1], &[2], &[3], &[4]];
 
 impl Leaf {
     /// For BODY and what TEXT asks for beside it. `folded`: the needle, not empty.
@@ -61,8 +59,7 @@ impl Leaf {
 
     /// For HEADER; `None` when the index does not help.
     pub(super) fn header(name: &str, folded: Option<&str>) -> Option<Self> {
-        let place = fields::named(name.as_bytes()).and_then(|number| NAMED_FIELDS.get(number));
-        if let (Some(place), Some(folded)) = (place, folded) {
+        if let (Some(place), Some(folded)) = (fields::place_of_named(name.as_bytes()), folded) {
             return Some(Leaf {
                 conditions: vec![Condition::Needle(place, Box::new(Needle::new(folded)))],
                 is_decisive: true,
@@ -184,6 +181,7 @@ impl Plan {
         let account = view.account();
         let parts = account.search().parts();
         let end = account.state().email_ids_end();
+        account.search().note_missing(parts.gaps(1, end).iter().map(|gap| gap.end - gap.start).sum());
         let asking = parts.list.iter().map(|part| leaves.iter().map(|leaf| leaf.cost(&part.index)).sum::<u64>()).sum();
         if parts.list.is_empty() || entries.saturating_mul(ENTRY_COST) <= asking {
             return None;

@@ -36,6 +36,9 @@ const SETTLED_SHARE: u64 = 8;
 /// Images up to this size count as one size, bytes; each next size is [`MERGE_PARTS`] times the one before.
 const SIZE_BYTES_MIN: u64 = 512 << 10;
 
+/// A search that has to look at so many messages by itself is slow enough that somebody waits for it.
+const AWAITED_MESSAGES_MIN: u64 = 256;
+
 /// The search index of an account.
 pub(crate) struct SearchIndex {
     disk: Arc<dyn Disk>,
@@ -46,6 +49,8 @@ pub(crate) struct SearchIndex {
     is_list_stale: AtomicBool,
     /// [`Log::sealed_version`] for which the list on the disk is right, or [`NEVER`].
     listed: AtomicU64,
+    /// A search had to look at many messages that are in no part.
+    is_awaited: AtomicBool,
     /// Held by whoever makes parts.
     work: Mutex<()>,
     /// The words that are frequent in this account's mail, and for how many more messages that is believed.
@@ -65,9 +70,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl SearchIndex {
     pub(crate) fn new(env: &Env, log: &Arc<Log>) -> Self {
-        let (parts, is_list_stale, work, frequent) = Default::default();
-        let listed = AtomicU64::new(NEVER);
-        SearchIndex { disk: Arc::clone(&env.disk), log: Arc::clone(log), parts, is_list_stale, listed, work, frequent }
+        let (parts, is_list_stale, is_awaited, work, frequent) = Default::default();
+        let (disk, log) = (Arc::clone(&env.disk), Arc::clone(log));
+        SearchIndex { disk, log, parts, is_list_stale, listed: AtomicU64::new(NEVER), is_awaited, work, frequent }
     }
 
     /// The parts as they are now. Opens their files when nobody has yet.
@@ -100,6 +105,18 @@ impl SearchIndex {
 
     fn change(&self, change: impl FnOnce(&mut Parts)) {
         change(lock(&self.parts).get_or_insert_default());
+    }
+
+    /// A search found so many messages in no part.
+    pub(super) fn note_missing(&self, messages: u64) {
+        if messages >= AWAITED_MESSAGES_MIN {
+            self.is_awaited.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether searches wait for parts that are still to be made.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.is_awaited.load(Ordering::Relaxed)
     }
 
     /// A part turned out to be damaged: nothing is answered from it any more.
@@ -149,6 +166,9 @@ impl SearchIndex {
             is_more = true;
         }
         self.write_list()?;
+        if !is_more {
+            self.is_awaited.store(false, Ordering::Relaxed);
+        }
         Ok(is_more)
     }
 
