@@ -81,17 +81,17 @@ class Database:
     def go_on(self):
         self.process.send_signal(signal.SIGCONT)
 
-    def query(self, statements, database="", *options):
+    def query(self, statements, database="", *options, check=True):
         done = subprocess.run(
             ["mariadb", "--no-defaults", "--batch", "--skip-column-names", "--user=root", f"--socket={self.socket}", *options,
-             *([database] if database else [])], input=statements.encode(), capture_output=True, check=True)
+             *([database] if database else [])], input=statements.encode(), capture_output=True, check=check)
         return done.stdout.decode()
 
     def end_connections(self, database):
         """Ends everybody's connections to a database; those that have just ended by themselves are no error."""
         kills = self.query("SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist "
                            f"WHERE id <> CONNECTION_ID() AND db = '{database}'")
-        self.query(kills, "", "--force")
+        self.query(kills, "", "--force", check=False)
 
     def create(self, name):
         """Makes an empty database; gives its address."""

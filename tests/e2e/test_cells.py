@@ -59,7 +59,8 @@ class Cells(Case):
         database = self.enterContext(Database(self.folder / "mariadb"))
         main, north = database.create("main"), database.create("north")
         config = self.folder / "mailyard.toml"
-        config.write_text(f'[sql]\nurls = ["{main}"]\ncells = ["north={north}"]\n')
+        # Patient: an answer may come late on a machine that does much else.
+        config.write_text(f'[sql]\nurls = ["{main}"]\ncells = ["north={north}"]\ntimeout_seconds = 60\nretry_seconds = 60\n')
         options = ("--config", config)
         tool(self.data, "sql", "update", *options)
         other = self.folder / "other"
