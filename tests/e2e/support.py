@@ -140,7 +140,11 @@ class Server:
     def connect(self, user=USER, password=PASSWORD):
         """A connection that has logged in."""
         imap = imaplib.IMAP4("127.0.0.1", self.port, timeout=IMAP_SECONDS)
-        imap.login(user, password)
+        try:
+            imap.login(user, password)
+        except BaseException:
+            imap.shutdown()
+            raise
         return imap
 
     def __enter__(self):

@@ -10,6 +10,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::bodies::Bodies;
+use crate::bundle::Bundle;
 use crate::bytes::Heads;
 use crate::failure::Failure;
 use crate::lease::{Tenure, removed};
@@ -63,6 +64,16 @@ impl Account {
         self.tenure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the commit that made `modseq` in `tenure` was done.
+    pub(crate) fn has_committed(&self, tenure: &Tenure, modseq: ModSeq) -> Result<bool> {
+        self.pool.run("asking for a commit", |connection| {
+            let (epoch, now) = self.begin_locked(connection)?;
+            let was_committed = self.was_committed(connection, tenure, modseq.0, epoch, now)?;
+            connection.query_drop("COMMIT")?;
+            Ok(was_committed)
+        })
+    }
+
     /// One try to commit; the modseq after it.
     fn try_commit(
         &self,
@@ -72,8 +83,7 @@ impl Account {
         state: &State,
     ) -> Result<(), Failure> {
         let modseq = state.modseq().0;
-        connection.query_drop("START TRANSACTION")?;
-        let (epoch, now) = self.lock_row(connection)?;
+        let (epoch, now) = self.begin_locked(connection)?;
         if epoch != tenure.epoch || now != tenure.modseq {
             // A try before this one may have been done although no answer came.
             let was_committed = self.was_committed(connection, tenure, modseq, epoch, now)?;
@@ -82,20 +92,19 @@ impl Account {
             return if was_committed { Ok(()) } else { Err(taken_over(lost).into()) };
         }
         self.refer(connection, script.placements())?;
-        script.run(connection)?;
-        connection.exec_drop(
-            "UPDATE account SET modseq = ?, email_id_next = ?, mailbox_id_next = ?, uidvalidity_last = ?, \
-             lease_until = UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND WHERE id = ?",
-            (
-                modseq,
-                state.email_ids_end(),
-                state.mailbox_ids_end(),
-                state.uidvalidity_last(),
-                self.lease_micros(),
-                self.id,
-            ),
-        )?;
-        Ok(connection.query_drop("COMMIT")?)
+        let mut bundle = Bundle::new(connection);
+        script.run(&mut bundle)?;
+        bundle.text(&format!(
+            "UPDATE account SET modseq = {modseq}, email_id_next = {}, mailbox_id_next = {}, uidvalidity_last = {}, \
+             lease_until = UTC_TIMESTAMP(6) + INTERVAL {} MICROSECOND WHERE id = {}",
+            state.email_ids_end(),
+            state.mailbox_ids_end(),
+            state.uidvalidity_last(),
+            self.lease_micros(),
+            self.id
+        ))?;
+        bundle.text("COMMIT")?;
+        bundle.finish()
     }
 }
 

@@ -235,8 +235,7 @@ impl Account {
     /// Whether there may be more.
     fn sweep_once(&self, connection: &mut Conn, state: &State, time: i64) -> Result<bool, Failure> {
         let Some(tenure) = *self.tenure() else { return Ok(false) };
-        connection.query_drop("START TRANSACTION")?;
-        let (epoch, modseq) = self.lock_row(connection)?;
+        let (epoch, modseq) = self.begin_locked(connection)?;
         if epoch != tenure.epoch || modseq != state.modseq().0 {
             connection.query_drop("ROLLBACK")?;
             return Ok(false);

@@ -309,17 +309,22 @@ impl Journal for Routed {
         self.ask(|account| account.news(since))
     }
 
+    /// A commit that finds the account gone was not done, or its answer was lost before the account went: then the place where it is now
+    /// says so, since what was committed has moved along. A commit is not made again there by itself: other nodes may have written since,
+    /// so who made the change makes it anew.
     fn commit(&self, state: &State, batch: &[Transacted<'_>]) -> Result<()> {
         let (cell, account) = self.current();
+        let tenure = *account.tenure();
         let result = account.commit(state, batch);
-        if let Err(error) = &result
-            && may_have_moved(error)
-        {
-            // The next try is made there.
-            let _ = self.has_moved(&cell)?;
-            return Err(Error::new(ErrorKind::Io, "the account has moved; nothing was changed"));
+        match (result, tenure) {
+            (Err(error), Some(tenure)) if may_have_moved(&error) && self.has_moved(&cell)? => {
+                if self.ask(|account| account.has_committed(&tenure, state.modseq()))? {
+                    return Ok(());
+                }
+                Err(Error::new(ErrorKind::TakenOver, "the account has moved; nothing was changed"))
+            }
+            (result, _) => result,
         }
-        result
     }
 
     fn message(&self, id: EmailId) -> Result<Option<ForeignMessage>> {

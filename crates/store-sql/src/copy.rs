@@ -12,6 +12,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Value};
 
 use crate::account::Account;
+use crate::bundle::Bundle;
 use crate::failure::Failure;
 use crate::lease::removed;
 use crate::read;
@@ -79,7 +80,9 @@ impl store::ClusterCopy for Copy {
             )?;
             if is_there.is_none() {
                 self.account.refer(connection, script.placements())?;
-                script.run(connection)?;
+                let mut bundle = Bundle::new(connection);
+                script.run(&mut bundle)?;
+                bundle.finish()?;
             }
             Ok(connection.query_drop("COMMIT")?)
         })

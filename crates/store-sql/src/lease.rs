@@ -15,6 +15,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::account::Account;
+use crate::bundle;
 use crate::failure::{Failure, damaged};
 use crate::read;
 
@@ -60,12 +61,16 @@ enum Tried {
     },
 }
 
-fn owner(connection: &mut Conn, account: u64, incarnation: u32) -> Result<Owner, Failure> {
-    let row: Option<mysql::Row> = connection.exec_first(
-        "SELECT modseq, epoch, owner, lease_until > UTC_TIMESTAMP(6), incarnation FROM account WHERE id = ? FOR UPDATE",
-        (account,),
+/// Begins a transaction with the lock on the account's row.
+fn begin_locked(connection: &mut Conn, account: u64, incarnation: u32) -> Result<Owner, Failure> {
+    let rows = bundle::ask(
+        connection,
+        &format!(
+            "START TRANSACTION;SELECT modseq, epoch, owner, lease_until > UTC_TIMESTAMP(6), incarnation FROM account \
+             WHERE id = {account} FOR UPDATE"
+        ),
     )?;
-    let row = row.ok_or_else(|| Failure::Ours(removed()))?;
+    let row = rows.into_iter().next().ok_or_else(|| Failure::Ours(removed()))?;
     let (modseq, epoch, owner, is_alive, now): (u64, u64, u64, bool, u32) =
         mysql::from_row_opt(row).map_err(damaged)?;
     if owner >= NO_NODE {
@@ -151,8 +156,7 @@ impl Account {
 
     fn try_take(&self, connection: &mut Conn, since: ModSeq) -> Result<Tried, Failure> {
         let asked_at = self.pool.env().clock.monotonic();
-        connection.query_drop("START TRANSACTION")?;
-        let found = owner(connection, self.id, self.incarnation)?;
+        let found = begin_locked(connection, self.id, self.incarnation)?;
         let epoch = if found.owner == self.node {
             // Still ours, or it was handed to us.
             connection.exec_drop(
@@ -181,8 +185,7 @@ impl Account {
     pub(crate) fn give_tenure(&self) -> Result<()> {
         let Some(tenure) = self.tenure().take() else { return Ok(()) };
         self.pool.run("handing over an account", |connection| {
-            connection.query_drop("START TRANSACTION")?;
-            let found = owner(connection, self.id, self.incarnation)?;
+            let found = begin_locked(connection, self.id, self.incarnation)?;
             if found.owner == self.node && found.epoch == tenure.epoch {
                 // Anyone: by its number one would always come before another that waits for as long as it does.
                 let next = connection.exec_first(
@@ -215,9 +218,9 @@ impl Account {
         Ok(last.flatten().is_some_and(|last| last >= modseq))
     }
 
-    /// Locks the account's row and says its epoch and modseq.
-    pub(crate) fn lock_row(&self, connection: &mut Conn) -> Result<(u64, u64), Failure> {
-        let found = owner(connection, self.id, self.incarnation)?;
+    /// Begins a transaction with the lock on the account's row, and says its epoch and modseq.
+    pub(crate) fn begin_locked(&self, connection: &mut Conn) -> Result<(u64, u64), Failure> {
+        let found = begin_locked(connection, self.id, self.incarnation)?;
         Ok((found.epoch, found.modseq))
     }
 

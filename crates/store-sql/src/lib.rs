@@ -2,7 +2,7 @@
 //!
 //! The rows are the truth; what a node has in memory and on its disk of an account is a cache of them. A [`Database`] is a
 //! [`store::Cluster`]: it makes and finds accounts. Behind each stands a [`index::Journal`] (`account`), which turns what transactions did
-//! into statements (`write`), rows into news (`read`), and gives the bytes of messages (`bytes`).
+//! into statements (`write`, sent in a few pieces: `bundle`), rows into news (`read`), and gives the bytes of messages (`bytes`).
 //!
 //! Invariants:
 //! - A commit of transactions is one transaction of the database. It begins with the lock on the account's row and with a look at its
@@ -16,6 +16,7 @@
 
 mod account;
 mod bodies;
+mod bundle;
 mod bytes;
 mod cells;
 mod columns;

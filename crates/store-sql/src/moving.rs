@@ -47,6 +47,9 @@ const MESSAGE_TABLES: [(&str, &str); 5] = [
     ("attachment", "INSERT INTO attachment"),
 ];
 
+const TENURE: &str = "INSERT INTO tenure (account, epoch, owner, modseq_last)";
+const TENURE_AGAIN: &str = " ON DUPLICATE KEY UPDATE owner = VALUES(owner), modseq_last = VALUES(modseq_last)";
+
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MoveReport {
@@ -254,6 +257,7 @@ impl Move<'_> {
         let modseq = self.copy_rows()?;
         self.copy_messages(&mut |_, _| ControlFlow::Continue(()), report)?;
         self.leave_out_what_is_gone()?;
+        self.copy_tenures()?;
         let tenure = (*self.source.tenure()).ok_or_else(|| Error::new(ErrorKind::Io, "the account was taken over"))?;
         if tenure.modseq != modseq.0 {
             return Ok(false);
@@ -299,6 +303,19 @@ impl Move<'_> {
                 Err(Error::new(ErrorKind::Corrupt, text))
             }
         }
+    }
+
+    /// Where each epoch ended: a node that lost the answer to its last commit asks for it where the account is by then.
+    fn copy_tenures(&self) -> Result<()> {
+        let id = self.id();
+        let tenures: Vec<(u64, u64, Option<u64>)> = self.from.pool().run("reading an account", |connection| {
+            Ok(connection.exec("SELECT epoch, owner, modseq_last FROM tenure WHERE account = ?", (id,))?)
+        })?;
+        let mut insert = Insert::or_else(TENURE, 4, TENURE_AGAIN);
+        for (epoch, owner, modseq_last) in tenures {
+            insert.row([id.into(), epoch.into(), owner.into(), modseq_last.into()]);
+        }
+        self.to.pool().run("copying an account", |connection| insert.run(connection))
     }
 
     /// Copies messages that are not there yet; false: whoever watched has ended it.

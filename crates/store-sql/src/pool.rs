@@ -215,8 +215,10 @@ fn begin(server: &Opts) -> mysql::Result<Conn> {
     let mut connection = Conn::new(server.clone())?;
     // Every writer locks the account's row first; gap locks would only make neighbours wait.
     connection.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+    // What [`crate::bundle`] writes is read as it is meant: text as UTF-8, a backslash before what is quoted.
     connection.query_drop(
-        "SET SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION time_zone = '+00:00', SESSION innodb_lock_wait_timeout = 5",
+        "SET NAMES utf8mb4, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION time_zone = '+00:00', \
+         SESSION innodb_lock_wait_timeout = 5",
     )?;
     // Galera: reads wait until this server has what others acknowledged. Where there is no Galera, there is no such variable.
     match connection.query_drop("SET SESSION wsrep_sync_wait = 1") {

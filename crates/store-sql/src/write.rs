@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use index::{Event, Mailbox, NewRow, PendingMessage, State, Transacted};
 use model::{EmailId, Flags, MailboxId, ModSeq, Result, UidSet};
-use mysql::prelude::Queryable;
-use mysql::{Conn, Value};
+use mysql::Value;
 
+use crate::bundle::Bundle;
 use crate::columns::{self, Columns};
 use crate::failure::Failure;
 use crate::objects::Placements;
@@ -261,18 +261,18 @@ impl<'a> Script<'a> {
     }
 
     /// Runs it, within a transaction of the database.
-    pub(crate) fn run(&self, connection: &mut Conn) -> Result<(), Failure> {
-        self.run_messages(connection)?;
+    pub(crate) fn run(&self, bundle: &mut Bundle<'_>) -> Result<(), Failure> {
+        self.run_messages(bundle)?;
         for statement in &self.statements {
             match statement {
-                Statement::Rows(rows) => rows.run(connection)?,
-                Statement::Text(text) => connection.query_drop(text)?,
+                Statement::Rows(rows) => bundle.rows(rows)?,
+                Statement::Text(text) => bundle.text(text)?,
             }
         }
         Ok(())
     }
 
-    fn run_messages(&self, connection: &mut Conn) -> Result<(), Failure> {
+    fn run_messages(&self, bundle: &mut Bundle<'_>) -> Result<(), Failure> {
         let mut message_rows = Insert::new(
             "INSERT INTO message (account, email_id, size, sent_at, from_address, from_name, to_addresses, cc_addresses, subject, \
              message_id, in_reply_to, content_type, attachments)",
@@ -309,17 +309,14 @@ impl<'a> Script<'a> {
                 at += data.len() as u64;
                 let crc: Value = crc32c::crc32c(&data).into();
                 bodies.row(key.iter().cloned().chain([part.into(), crc, Value::Bytes(data)]));
-                bodies.flush_if_large(connection)?;
+                bundle.rows_if_many(&mut bodies)?;
                 part += 1;
             }
-            headers.flush_if_large(connection)?;
-            message_rows.flush_if_large(connection)?;
-            attachments.flush_if_large(connection)?;
+            bundle.rows_if_many(&mut headers)?;
+            bundle.rows_if_many(&mut message_rows)?;
+            bundle.rows_if_many(&mut attachments)?;
         }
-        message_rows.flush(connection)?;
-        attachments.flush(connection)?;
-        headers.flush(connection)?;
-        bodies.flush(connection)
+        [message_rows, attachments, headers, bodies].iter().try_for_each(|rows| bundle.rows(rows))
     }
 }
 

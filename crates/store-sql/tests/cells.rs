@@ -7,16 +7,19 @@ extern crate mailyard_store_sql as store_sql;
 mod mariadb;
 #[path = "support/nodes.rs"]
 mod nodes;
+#[path = "support/proxy.rs"]
+mod proxy;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use model::{AccountName, ErrorKind, SystemFlag};
 use nodes::{add_flag, append, contents, inbox, settings};
 use platform::Env;
 use store::{Account, AccountFormat, Options, Store};
-use store_sql::{CellCluster, Cells, FIRST_CELL};
+use store_sql::{CellCluster, Cells, FIRST_CELL, Settings};
 
 fn ann() -> AccountName {
     AccountName::new("ann").unwrap()
@@ -27,11 +30,20 @@ fn two_cells() -> [String; 2] {
     [mariadb::fresh_database(), mariadb::fresh_database()]
 }
 
-fn cells([main, north]: &[String; 2], new_accounts: &str) -> Arc<Cells> {
-    let others = vec![("north".to_owned(), settings(north))];
-    let cells = Cells::new(Env::real(), settings(main), others, new_accounts).unwrap();
+fn cells(urls: &[String; 2], new_accounts: &str) -> Arc<Cells> {
+    cells_with(urls.each_ref().map(|url| settings(url)), new_accounts)
+}
+
+fn cells_with([main, north]: [Settings; 2], new_accounts: &str) -> Arc<Cells> {
+    let cells = Cells::new(Env::real(), main, vec![("north".to_owned(), north)], new_accounts).unwrap();
     cells.update().unwrap();
     cells
+}
+
+/// Of a node that never looks what others want, takes itself for the writer for ever, and waits for ever.
+fn deaf(url: &str) -> Settings {
+    let forever = Duration::from_secs(3600);
+    Settings { poll: forever, lease: forever, timeout: forever, retry: forever, ..settings(url) }
 }
 
 /// A node that knows both cells.
@@ -42,8 +54,12 @@ struct Node {
 
 impl Node {
     fn new(urls: &[String; 2]) -> Node {
+        Self::on(cells(urls, ""))
+    }
+
+    fn on(cells: Arc<Cells>) -> Node {
         let dir = tempfile::tempdir().unwrap();
-        let cluster = Arc::new(CellCluster(cells(urls, "")));
+        let cluster = Arc::new(CellCluster(cells));
         let store = Store::open_with(Env::real(), dir.path().to_owned(), Options::default(), Some(cluster)).unwrap();
         Node { store, _dir: dir }
     }
@@ -154,6 +170,65 @@ fn an_account_moves_under_load_and_nothing_is_lost_or_there_twice() {
     assert_eq!(contents(&c.ann(), place), contents(&on_a, place));
     assert_eq!(c.ann().check().unwrap().findings, []);
     assert_eq!(on_a.check().unwrap().findings, []);
+}
+
+/// Whoever has the account is taken for dead, so that the next one who wants it has it at once.
+fn end_leases(url: &str) {
+    mariadb::shared().query(mariadb::database_of(url), "UPDATE account SET lease_until = '1970-01-01'");
+}
+
+#[test]
+fn changes_whose_account_has_just_moved_are_made_where_it_is() {
+    let urls = two_cells();
+    let node = Node::on(cells_with(urls.each_ref().map(|url| deaf(url)), ""));
+    node.store.create_account_as(&ann(), &AccountFormat::Sql).unwrap();
+    let account = node.ann();
+    let place = inbox(&account);
+    let mover = cells(&urls, "");
+    append(&account, place, "first").unwrap();
+    for (url, cell, uid) in [(&urls[0], "north", 2), (&urls[1], FIRST_CELL, 3)] {
+        end_leases(url);
+        assert_eq!(mover.move_account(&ann(), cell, &mut watcher()).unwrap().cell, cell);
+        assert_eq!(append(&account, place, "again").unwrap(), uid);
+    }
+    end_leases(&urls[0]);
+    mover.move_account(&ann(), "north", &mut watcher()).unwrap();
+    add_flag(&account, place, 1, SystemFlag::Deleted).unwrap();
+    end_leases(&urls[1]);
+    mover.move_account(&ann(), FIRST_CELL, &mut watcher()).unwrap();
+    assert_eq!(account.expunge(place, None).unwrap().uids.len(), 1);
+    assert_eq!(contents(&account, place), [(2, "again".to_owned()), (3, "again".to_owned())]);
+    assert_eq!(account.check().unwrap().findings, []);
+}
+
+/// The answer to a COMMIT is lost, and before it is asked for again the account has moved with what was committed.
+#[test]
+fn a_commit_without_an_answer_is_found_where_the_account_has_moved() {
+    let urls = two_cells();
+    let proxy = proxy::Proxy::before(mariadb::shared().socket());
+    let database = mariadb::database_of(&urls[0]);
+    let by_proxy = format!("mysql://root@localhost/{database}?socket={}", proxy.socket().display());
+    let node = Node::on(cells_with([deaf(&by_proxy), deaf(&urls[1])], ""));
+    node.store.create_account_as(&ann(), &AccountFormat::Sql).unwrap();
+    let account = node.ann();
+    let place = inbox(&account);
+    append(&account, place, "first").unwrap();
+    let mover = cells(&urls, "");
+    proxy.shut(true);
+    proxy.lose_commits(1);
+    std::thread::scope(|scope| {
+        let appending = scope.spawn(|| append(&account, place, "second"));
+        while count(&urls[0], "entry") < 2 && !appending.is_finished() {}
+        end_leases(&urls[0]);
+        let report = mover.move_account(&ann(), "north", &mut watcher());
+        proxy.shut(false);
+        assert_eq!(report.unwrap().cell, "north");
+        assert_eq!(appending.join().unwrap().unwrap(), 2);
+    });
+    assert_eq!(proxy.left(), 0);
+    assert_eq!(contents(&account, place), [(1, "first".to_owned()), (2, "second".to_owned())]);
+    append(&account, place, "third").unwrap();
+    assert_eq!(contents(&account, place).len(), 3);
 }
 
 /// Stopped after each batch, and after each of the steps that end a move.

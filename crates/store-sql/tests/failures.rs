@@ -76,10 +76,9 @@ fn slow() {
     let node = Node::new(store_sql::Settings { timeout: Duration::from_secs(2), ..impatient(&url) });
     let ann = node.ann();
     append_at_last(&ann, id, "second");
-    let pid = rustix::process::Pid::from_raw(server.pid() as i32).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    server.pause();
     let stopped = append(&ann, id, "refused");
-    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    server.go_on();
     assert_eq!(stopped.unwrap_err().kind(), ErrorKind::Io);
     append_at_last(&ann, id, "third");
     let mut texts: Vec<String> = contents(&ann, id).into_iter().map(|(_, text)| text).collect();

@@ -105,8 +105,31 @@ impl Server {
     }
 
     /// Its process.
-    pub fn pid(&self) -> u32 {
+    fn pid(&self) -> u32 {
         fs::read_to_string(self.dir.join("keeper.pid")).unwrap().trim().parse().unwrap()
+    }
+
+    /// It does nothing any more, until it is told to go on.
+    pub fn pause(&self) {
+        self.signal(rustix::process::Signal::STOP);
+        // Each of its threads hears of it by itself.
+        let is_stopped = |task: fs::DirEntry| {
+            let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('T') || rest.is_empty())
+        };
+        let tasks = || fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
+        while !tasks().map(Result::unwrap).all(is_stopped) {
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn go_on(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.pid() as i32).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// The address of an empty database in it.

@@ -1,4 +1,4 @@
-//! Stands between a node and the database, and can lose answers.
+//! Stands between a node and the database, and can lose answers and keep new connections waiting.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses a part")]
 
@@ -6,12 +6,27 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
 pub struct Proxy {
     dir: tempfile::TempDir,
     losing: Arc<AtomicU32>,
+    gate: Arc<Gate>,
+}
+
+/// Whether new connections are let through.
+#[derive(Default)]
+struct Gate {
+    is_shut: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let is_shut = self.is_shut.lock().unwrap();
+        drop(self.opened.wait_while(is_shut, |is_shut| *is_shut).unwrap());
+    }
 }
 
 impl Proxy {
@@ -21,8 +36,11 @@ impl Proxy {
         let listener = UnixListener::bind(dir.path().join("socket")).unwrap();
         let losing = Arc::<AtomicU32>::default();
         let counter = Arc::clone(&losing);
+        let gate = Arc::<Gate>::default();
+        let passed = Arc::clone(&gate);
         std::thread::spawn(move || {
             for client in listener.incoming() {
+                passed.pass();
                 let (client, counter) = (client.unwrap(), Arc::clone(&counter));
                 let server = UnixStream::connect(&socket).unwrap();
                 let (to_client, from_server) = (client.try_clone().unwrap(), server.try_clone().unwrap());
@@ -30,7 +48,7 @@ impl Proxy {
                 std::thread::spawn(move || questions(client, server, &counter));
             }
         });
-        Proxy { dir, losing }
+        Proxy { dir, losing, gate }
     }
 
     pub fn socket(&self) -> PathBuf {
@@ -40,6 +58,12 @@ impl Proxy {
     /// The answers to the next so many COMMITs are lost, and their connections with them; the database does what they say.
     pub fn lose_commits(&self, count: u32) {
         self.losing.store(count, Ordering::Relaxed);
+    }
+
+    /// New connections wait, or do no longer.
+    pub fn shut(&self, is_shut: bool) {
+        *self.gate.is_shut.lock().unwrap() = is_shut;
+        self.gate.opened.notify_all();
     }
 
     /// How many are still to be lost.
@@ -58,8 +82,9 @@ fn questions(mut client: UnixStream, mut server: UnixStream, losing: &AtomicU32)
     while let Ok(len @ 1..) = client.read(&mut buffer) {
         let piece = buffer.get(..len).unwrap();
         let less = |left: u32| left.checked_sub(1);
-        // COM_QUERY, and nothing else in it.
-        if piece.ends_with(b"\x03COMMIT") && losing.try_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
+        // COM_QUERY, alone or as the last of several statements.
+        let is_commit = piece.ends_with(b"\x03COMMIT") || piece.ends_with(b";COMMIT");
+        if is_commit && losing.try_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok() {
             let _ = client.shutdown(Shutdown::Both);
             let _ = server.write_all(piece);
             // Whoever reads the answers cannot hand it on any more.

@@ -314,7 +314,10 @@ fn follow(
     report: &mut ConvertReport,
 ) -> Result<Option<Arc<State>>> {
     if let Some(news) = journal.news(log.state().modseq())? {
-        // Then this node knows at least what the news say.
+        // A commit is in the rows before this node, when it is the writer, has heard that it was done. Who changes something hears of a
+        // failure.
+        let _ = shared.flush();
+        // Now this node knows at least what the news say.
         shared.catch_up()?;
         if !fill(shared, &shared.state(), log, watcher, report)? {
             return Ok(None);
