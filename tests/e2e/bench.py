@@ -68,7 +68,7 @@ class BenchCase(support.Case):
     def check_nothing_is_left(self):
         """No temporary folder, and no process that was started with one or works in one."""
         self.assertEqual(list(self.work.iterdir()), [])
-        support.until("end of all processes", lambda: not processes_of(self.work), seconds=10)
+        support.until("end of all processes", lambda: not processes_of(self.work))
 
 
 def processes_of(folder):

@@ -9,7 +9,7 @@ import time
 
 from support import Case, Server, add_mbox_user, fetch, until
 
-PROGRAM_SECONDS = 60
+PROGRAM_SECONDS = 120
 
 
 def letter(name, lines=3, flags=""):

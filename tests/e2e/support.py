@@ -24,10 +24,10 @@ MAIL = ROOT / "mail"
 USER = "alice"
 PASSWORD = "secret of alice"
 
-START_SECONDS = 30
-STOP_SECONDS = 30
+START_SECONDS = 60
+STOP_SECONDS = 60
 TOOL_SECONDS = 300
-IMAP_SECONDS = 60
+IMAP_SECONDS = 120
 
 # imaplib refuses lines longer than a megabyte; an ENVELOPE may be one.
 imaplib._MAXLINE = 64 * 1024 * 1024
@@ -337,7 +337,7 @@ def all_messages(imap, mailbox, items="(UID FLAGS INTERNALDATE BODY.PEEK[])"):
     return [found[number] for number in sorted(found)]
 
 
-def until(what, look, seconds=20, pause=0.05):
+def until(what, look, seconds=60, pause=0.05):
     """Looks again and again until `look` gives something true, which is given back."""
     limit = time.monotonic() + seconds
     while True:

@@ -35,7 +35,7 @@ class Idler:
             if not line or line.startswith(self.tag):
                 return
 
-    def when(self, wanted, since, seconds=10):
+    def when(self, wanted, since, seconds=60):
         """When a line with `wanted` in it arrived, of those from number `since` on."""
         def look():
             return next((moment for moment, line in self.lines[since:] if wanted in line), None)
@@ -46,7 +46,7 @@ class Idler:
 
     def done(self):
         self.imap.send(b"DONE\r\n")
-        self.thread.join(10)
+        self.thread.join(60)
         assert not self.thread.is_alive() and b" OK " in self.lines[-1][1], self.lines[-1]
 
 

@@ -281,7 +281,7 @@ class Sharing(SharedCase):
                 took = time.monotonic() - began
                 self.assertEqual(status, "NO", data)
                 self.assertIn(b"[INUSE]", data[-1])
-                self.assertLess(took, 5)
+                self.assertLess(took, 30)
             self.patiently(lambda: imap.select("INBOX"))
             self.assertEqual(list(listed(imap)), ["first", "second"])
             with self.subTest("what is in the log only needs no lock"), locked(self.inbox):
@@ -290,7 +290,7 @@ class Sharing(SharedCase):
                 self.ok(imap.append("INBOX", None, None, letter("third").replace(b"\n", b"\r\n")))
                 self.ok(imap.store("2", "+FLAGS", "(\\Deleted)"))
                 self.ok(imap.expunge())
-                self.assertLess(time.monotonic() - began, 10)
+                self.assertLess(time.monotonic() - began, 30)
                 self.assertEqual(file_names(self.inbox), ["first", "second"], "others hold the file")
             self.patiently(imap.check)
             self.patiently(imap.close)

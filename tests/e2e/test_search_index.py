@@ -92,7 +92,7 @@ class SearchIndex(Case):
             took = time.monotonic() - begin
             self.assertEqual(len(found[0]), len(corpus()))
             print(f"a search of {took:.2f} s, meanwhile {asked} times NOOP and FETCH, the slowest {slowest * 1000:.0f} ms", flush=True)
-            self.assertLess(slowest, max(1.0, took / 2))
+            self.assertGreaterEqual(asked, 5, "the others had to wait for the search")
             self.assertLess(self.memory_kib(server) - before, 100 * 1024)
             imap.logout()
             other.logout()

@@ -250,6 +250,12 @@ pub trait File: Send + Sync + fmt::Debug {
     /// the file (0: at or behind it) or, rarely, when the system interrupts; [`File::read_exact_at`] handles both.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// [`File::read_at`] of what will not be wanted again soon: what the system has to fetch for it is not kept in its cache. That spares what
+    /// others have there, and the cost of fresh memory: on a virtual machine more than that of the reading. What is in the cache stays there.
+    fn read_once_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read_at(buf, offset)
+    }
+
     /// Writes all of `buf` at `offset` (one system call, unless the system takes only a part). Bytes between the old
     /// end and `offset` read as zeros.
     ///
@@ -307,17 +313,12 @@ pub trait File: Send + Sync + fmt::Debug {
 
     /// Fills `buf` from `offset` on; `UnexpectedEof` when the file ends before.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut buf = buf;
-        let mut at = offset;
-        while !buf.is_empty() {
-            let n = self.read_at(buf, at)?;
-            if n == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            at += n as u64;
-            buf = buf.get_mut(n..).unwrap_or_default();
-        }
-        Ok(())
+        fill(buf, offset, |rest, at| self.read_at(rest, at))
+    }
+
+    /// [`File::read_exact_at`] by [`File::read_once_at`].
+    fn read_exact_once_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        fill(buf, offset, |rest, at| self.read_once_at(rest, at))
     }
 
     /// Writes `len` zeros from `offset` on. Unlike [`File::allocate`] this really writes the blocks, so that later
@@ -336,6 +337,20 @@ pub trait File: Send + Sync + fmt::Debug {
         }
         Ok(())
     }
+}
+
+/// Reads until `buf` is full; `UnexpectedEof` when there is no more.
+fn fill(buf: &mut [u8], offset: u64, read: impl Fn(&mut [u8], u64) -> io::Result<usize>) -> io::Result<()> {
+    let (mut rest, mut at) = (buf, offset);
+    while !rest.is_empty() {
+        let count = read(rest, at)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        at += count as u64;
+        rest = rest.get_mut(count..).unwrap_or_default();
+    }
+    Ok(())
 }
 
 /// The directory that holds a path's last name; `.` for a bare name, the root for the root.

@@ -92,6 +92,10 @@ contract! {
         assert_eq!(file.read_at(&mut buf, 1 << 40).unwrap(), 0);
         assert_eq!(kind(file.read_exact_at(&mut buf, 8)), Some(ErrorKind::UnexpectedEof));
         file.read_exact_at(&mut buf, 6).unwrap();
+        let mut once = buf;
+        file.read_exact_once_at(&mut once, 6).unwrap();
+        assert_eq!(once, buf);
+        assert_eq!(kind(file.read_exact_once_at(&mut once, 8)), Some(ErrorKind::UnexpectedEof));
         assert_eq!(&buf, b"6789");
         file.write_at(b"ab", 4).unwrap();
         file.write_at(b"", 100).unwrap();

@@ -1,14 +1,14 @@
 //! Files of the operating system. Each operation is the system call it is named after, once.
 
 use std::fs;
-use std::io::{self, IoSlice, Write as _};
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Access, AtFlags, FallocateFlags, FlockOperation};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 use super::lock::LockedFile;
 use crate::clock::Timestamp;
@@ -140,6 +140,9 @@ fn map_file(file: &fs::File) -> io::Result<memmap2::Mmap> {
     unsafe { memmap2::Mmap::map(file) }
 }
 
+/// `RWF_DONTCACHE` of `preadv2(2)`: what is read into the page cache for this call leaves it afterwards.
+const DONT_CACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(libc::RWF_DONTCACHE.unsigned_abs());
+
 /// An open file; closed with the last handle.
 #[derive(Debug)]
 struct RealFile {
@@ -152,6 +155,18 @@ impl File for RealFile {
             match self.open.file.read_at(buf, offset) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 result => return result,
+            }
+        }
+    }
+
+    fn read_once_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        loop {
+            let into = &mut [IoSliceMut::new(buf)];
+            match rustix::io::preadv2(&self.open.file, into, offset, DONT_CACHE) {
+                Err(Errno::INTR) => {}
+                // Linux before 6.14, and file systems that do not know of it.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => return self.read_at(buf, offset),
+                result => return Ok(result?),
             }
         }
     }

@@ -24,6 +24,12 @@ use super::scan::{Ended, LOOK_BACK_BYTES, Message, PIECE_BYTES_MIN, Scanner, Set
 const PIECE_BYTES: usize = 256 << 10;
 /// The most octets that are kept of a message that is not complete.
 pub const WINDOW_BYTES_MAX: usize = 4 << 20;
+/// When at least so many octets are to be read, they are not kept in the system's cache: it would give up for them what others have there, and much
+/// of them before a client asks for it.
+const ONCE_BYTES_MIN: u64 = 256 << 20;
+/// Such reads end at multiples of this: Linux lets go of whole pages of its cache, of up to so many octets, also where only a part was read, and
+/// would have to fetch the rest again.
+const ONCE_PIECE_BYTES: u64 = 2 << 20;
 /// Octets that are read at a time behind the place where the scanner is to stop: what is left is the rest of one message.
 const REST_BYTES: usize = 16 << 10;
 /// What [`Scanner::passed`] says may be so many octets behind the end of a message's content: line ends that belong to the mbox.
@@ -51,7 +57,9 @@ pub fn intake_in_pieces(
     let piece_bytes = piece_bytes.max(PIECE_BYTES_MIN);
     let start = needed_from(&scanner).min(len);
     let stops_at = scanner.stops_at();
-    let window = Window { file, len, stops_at, piece_bytes, bytes: Vec::new(), filled: 0, start, last_cr: None };
+    let is_once = len - start >= ONCE_BYTES_MIN;
+    let window =
+        Window { file, len, stops_at, piece_bytes, is_once, bytes: Vec::new(), filled: 0, start, last_cr: None };
     let mut intake = Intake {
         window,
         window_bytes_max: window_bytes_max.max(piece_bytes) as u64,
@@ -138,7 +146,7 @@ impl Intake<'_> {
         let start = self.scanner.wants().min(len);
         let end = len.min(start.saturating_add(PIECE_BYTES_MIN as u64));
         let mut bytes = vec![0; (end - start) as usize];
-        read(self.window.file, &mut bytes, start)?;
+        read((self.window.file, self.window.is_once), &mut bytes, start)?;
         let is_all = end == len && self.settled.is_some();
         // No message can end here: it looks, and goes back to the beginning of the body.
         self.scanner.advance(&bytes, start, is_all, &mut |_| {});
@@ -175,8 +183,9 @@ fn needed_from(scanner: &Scanner) -> u64 {
     scanner.message_start().map_or(looked_at, |start| start.min(looked_at))
 }
 
-fn read(file: &dyn File, bytes: &mut [u8], at: u64) -> Result<()> {
-    file.read_exact_at(bytes, at).map_err(|error| match error.kind() {
+fn read((file, is_once): (&dyn File, bool), bytes: &mut [u8], at: u64) -> Result<()> {
+    let result = if is_once { file.read_exact_once_at(bytes, at) } else { file.read_exact_at(bytes, at) };
+    result.map_err(|error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => Error::new(ErrorKind::Invalid, "the file became shorter meanwhile"),
         _ => error.into(),
     })
@@ -190,6 +199,8 @@ struct Window<'a> {
     /// See [`Scanner::until`].
     stops_at: u64,
     piece_bytes: usize,
+    /// Whether the octets are not wanted again soon.
+    is_once: bool,
     bytes: Vec<u8>,
     /// How many of `bytes` are of the file.
     filled: usize,
@@ -229,14 +240,18 @@ impl Window<'_> {
             0 => self.piece_bytes.min(REST_BYTES),
             before => usize::try_from(before).unwrap_or(usize::MAX).min(self.piece_bytes),
         };
-        let count = piece_bytes.max(PIECE_BYTES_MIN).max(self.filled).min(rest);
+        let mut count = piece_bytes.max(PIECE_BYTES_MIN).max(self.filled);
+        if self.is_once && self.stops_at > self.end() {
+            count = ((self.end() + count as u64).next_multiple_of(ONCE_PIECE_BYTES) - self.end()) as usize;
+        }
+        let count = count.min(rest);
         let end = self.filled + count;
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }
         let at = self.end();
         let piece = self.bytes.get_mut(self.filled..end).unwrap_or_default();
-        read(self.file, piece, at)?;
+        read((self.file, self.is_once), piece, at)?;
         if let Some(cr) = memchr::memrchr(b'\r', piece) {
             self.last_cr = Some(at + cr as u64);
         }

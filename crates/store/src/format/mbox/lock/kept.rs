@@ -30,6 +30,10 @@ impl File for KeptFile {
         self.kept()?.read_at(buf, offset)
     }
 
+    fn read_once_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.kept()?.read_once_at(buf, offset)
+    }
+
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.kept()?.write_at(buf, offset)
     }
