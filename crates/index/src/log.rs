@@ -448,6 +448,17 @@ impl Log {
         true
     }
 
+    /// Goes on with a state that was loaded from its own checkpoint, whose columns are mapped and take no memory. Nothing is done when something
+    /// was changed meanwhile: another checkpoint comes.
+    pub(crate) fn rest_on(&self, checkpoint: State) {
+        let mut head = self.head();
+        let is_the_same = (head.state.frame, head.state.chain) == (checkpoint.frame, checkpoint.chain);
+        if is_the_same && !head.is_writing && head.queue.is_empty() && head.closed.is_none() {
+            head.state = checkpoint.clone();
+            *self.published.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(checkpoint);
+        }
+    }
+
     /// Takes back everything that is not durable: the failed batch, and what was built on it meanwhile.
     fn give_up(&self, head: &mut Head, failure: WriteFailure) {
         if !failure.is_clean {

@@ -68,6 +68,12 @@ impl Chunk {
         Columns::mapped(bytes, at, rows).map(|columns| Chunk { columns, left: None, changed: None })
     }
 
+    /// Whether its columns take no memory.
+    #[cfg(test)]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.columns.rows_in_memory() == 0
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.left.as_ref().map_or_else(|| self.columns.len(), |left| left.len())
     }

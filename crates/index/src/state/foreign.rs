@@ -194,7 +194,12 @@ impl ForeignTable {
     }
 
     fn place(&self, id: EmailId) -> Option<(usize, usize)> {
-        let block = self.blocks.partition_point(|block| block.first <= id.0).checked_sub(1)?;
+        // Mostly it has just come.
+        let is_in_last = self.blocks.last().is_some_and(|last| last.first <= id.0);
+        let block = match is_in_last {
+            true => self.blocks.len() - 1,
+            false => self.blocks.partition_point(|block| block.first <= id.0).checked_sub(1)?,
+        };
         self.blocks.get(block)?.find(id.0).map(|row| (block, row))
     }
 

@@ -81,6 +81,8 @@ fn work(store: &Store, stopped: &Receiver<()>, pace: Pace) {
     let mut pause = idle_pause;
     while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         let began = clock.monotonic();
+        // What sessions have left, before this work adds to it.
+        platform::memory::give_back_free();
         let result = match pace {
             Pace::Shared => store.maintain(),
             Pace::Eager => store.seal(),

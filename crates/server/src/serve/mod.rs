@@ -60,7 +60,11 @@ pub fn run(
     let data = setup.config.server.data.clone();
     let steps = Arc::new(net::Steps::new(net::workers()));
     let for_long_work = Arc::clone(&steps);
-    let aside = Aside::new(move |work| for_long_work.aside(work));
+    let aside = Aside::new(move |work| {
+        for_long_work.aside(work);
+        // Long work leaves much, and whoever is served next needs memory elsewhere.
+        platform::memory::give_back_free();
+    });
     let store = open_store_with(&env, &setup.config, aside).map_err(|error| {
         let hint = if error.kind() == ErrorKind::InUse { " (is a server running?)" } else { "" };
         error.context(format!("{}{hint}", data.display()))

@@ -281,7 +281,9 @@ mod tests {
                 assert_eq!(MetaName::at(format!("{text} : 1\n").as_bytes()), LineStart::Meta(name));
             }
         }
-        for text in ["Subject", "sender", "List-Id", "CONTENT-TYPE", "X-Spam-Level", "Xyz", "Content", "Status-Of", "S", "X-"] {
+        for text in
+            ["Subject", "sender", "List-Id", "CONTENT-TYPE", "X-Spam-Level", "Xyz", "Content", "Status-Of", "S", "X-"]
+        {
             assert_eq!(MetaName::at(format!("{text}: 1\n").as_bytes()), LineStart::Other, "{text}");
         }
     }

@@ -48,6 +48,8 @@ const RESTLESS_MAX: usize = 3;
 const FRESH_BYTES_MAX: u64 = 1 << 20;
 /// No message: what is expected where a pseudo message stood.
 const NONE: EmailId = EmailId(0);
+/// So many new messages have a checkpoint made at once: in memory they take some 90 octets each, which every view of the mailbox would keep.
+const CHECKPOINT_ARRIVALS: usize = 50_000;
 /// A map is saved once so many places in it have changed.
 const MAP_CHANGES_MAX: usize = 20_000;
 
@@ -288,6 +290,8 @@ struct Reading<'a> {
     /// Whether a message is new stands beside it.
     waiting: Vec<(Place, bool)>,
     arrivals: Vec<Arrival>,
+    /// How many were new and have their entries.
+    arrived: usize,
     deltas: Vec<Delta>,
     has_deltas: bool,
     base: Option<ImapBase>,
@@ -366,6 +370,7 @@ impl<'a> Reading<'a> {
             target,
             waiting: Vec::new(),
             arrivals: Vec::new(),
+            arrived: 0,
             deltas: Vec::new(),
             has_deltas: false,
             base: None,
@@ -439,6 +444,7 @@ impl<'a> Reading<'a> {
                 Ok(ids)
             })?;
             (ids, self.written) = (added, written);
+            self.arrived += ids.len();
             self.ticket = Some(ticket);
         }
         let mut ids = ids.into_iter();
@@ -497,6 +503,10 @@ impl<'a> Reading<'a> {
     /// Makes the map that of the file as it was read.
     fn finish(mut self, identity: Identity, tail_digest: u64, settled: usize) -> Result<()> {
         self.wait()?;
+        if self.arrived >= CHECKPOINT_ARRIVALS {
+            // The maintenance would write it as well, and says why it cannot.
+            let _derived = self.account.options.aside.run(|| self.account.log.checkpoint());
+        }
         let is_fresh = identity.is_fresh(self.account.env.clock.now());
         let is_grown = matches!(self.target, Target::Grown(_));
         let facts = Facts { identity, tail_digest, settled: settled as u32, written: self.written, is_fresh, is_grown };
