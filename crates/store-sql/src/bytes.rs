@@ -1,4 +1,4 @@
-//! The bytes of messages: headers in windows of neighbours, bodies part by part, all held against their checksums.
+//! The bytes of messages: headers in windows of neighbours, bodies part by part ([`crate::ahead`]), all held against their checksums.
 //!
 //! Who reads a mailbox reads neighbours: after two messages in a row a window holds the headers of the next ones, so that the headers of a
 //! whole mailbox come from one scan of `header`, a few hundred rows at a time.
@@ -14,6 +14,7 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::account::Account;
+use crate::ahead::Ahead;
 use crate::failure::Failure;
 use crate::write::{PART_BYTES, head_bytes};
 
@@ -30,11 +31,25 @@ const TENURES_KEPT: u64 = 100;
 /// And takes so many rows at a time.
 const SWEEP_ROWS: usize = 1000;
 
-/// What an account keeps of `header`.
+/// What an account keeps of `header`, and of `body`.
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     /// The newest last.
     windows: Vec<Arc<Window>>,
+    pub(crate) ahead: Ahead,
+}
+
+impl Heads {
+    /// Up to which message those from `id` on, as far as they are known, have together at most so many octets; at least `id`.
+    pub(crate) fn upto(&self, id: EmailId, bytes_max: u64) -> EmailId {
+        let Some(window) = self.windows.iter().rev().find(|window| window.ids.contains(&id.0)) else { return id };
+        let mut octets = 0;
+        let fits = |(_, message, _): &&(EmailId, ForeignMessage, Range<usize>)| {
+            octets += u64::from(message.octets);
+            octets <= bytes_max
+        };
+        window.rows.iter().filter(|row| row.0 >= id).take_while(fits).last().map_or(id, |row| row.0)
+    }
 }
 
 /// Headers of messages with neighbouring ids.
@@ -62,7 +77,7 @@ fn corrupt(id: EmailId, what: &str) -> Error {
 }
 
 impl Account {
-    fn heads(&self) -> MutexGuard<'_, Heads> {
+    pub(crate) fn heads(&self) -> MutexGuard<'_, Heads> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,7 +199,8 @@ impl Account {
             }
             let part = (at - head) / PART_BYTES;
             let part_at = head + part * PART_BYTES;
-            let Some(data) = self.read_part(id, part)? else {
+            let data = if part == 0 { self.first_part(id)? } else { self.read_part(id, part)?.map(Arc::new) };
+            let Some(data) = data else {
                 let missing = || corrupt(id, "a part of its body is missing");
                 object = Some(self.object_of(id)?.ok_or_else(missing)?);
                 continue;
@@ -200,7 +216,7 @@ impl Account {
     }
 
     /// `None`: it is not in the database.
-    fn read_part(&self, id: EmailId, part: u64) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn read_part(&self, id: EmailId, part: u64) -> Result<Option<Vec<u8>>> {
         let row: Option<(u32, Vec<u8>)> = self.pool.run("reading a message", |connection| {
             Ok(connection.exec_first(
                 "SELECT data_crc, data FROM body WHERE account = ? AND email_id = ? AND part = ?",

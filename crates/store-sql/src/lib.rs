@@ -15,6 +15,7 @@
 //! Schema: `schema/`, explained in `docs/sql.md`. Why it is so: `docs/decisions/0011-sql.md`.
 
 mod account;
+mod ahead;
 mod bodies;
 mod bundle;
 mod bytes;

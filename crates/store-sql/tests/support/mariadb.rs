@@ -147,14 +147,23 @@ impl Server {
 
     /// Runs statements as an administrator would, with the command-line client; what it says, one line a row, columns apart by tabs.
     pub fn query(&self, database: &str, statements: &str) -> String {
-        let mut client = Command::new("mariadb");
-        client.args(["--no-defaults", "--batch", "--skip-column-names", "--user=root"]);
-        client.arg(format!("--socket={}", self.dir.join("socket").display())).arg(database);
-        let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        client.stdin.take().unwrap().write_all(statements.as_bytes()).unwrap();
-        let output = client.wait_with_output().unwrap();
+        let output = self.client(&[database], statements);
         assert!(output.status.success(), "{statements}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Runs each of the statements, whatever comes of it.
+    pub fn try_each(&self, statements: &str) {
+        self.client(&["--force"], statements);
+    }
+
+    fn client(&self, arguments: &[&str], statements: &str) -> std::process::Output {
+        let mut client = Command::new("mariadb");
+        client.args(["--no-defaults", "--batch", "--skip-column-names", "--user=root"]);
+        client.arg(format!("--socket={}", self.dir.join("socket").display())).args(arguments);
+        let mut client = client.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        client.stdin.take().unwrap().write_all(statements.as_bytes()).unwrap();
+        client.wait_with_output().unwrap()
     }
 }
 
