@@ -1,5 +1,6 @@
 //! A Mailyard server of our own: started for the measurement, watched, stopped by its process id.
 
+use super::peers::placed;
 use super::{Local, Server, Service};
 use crate::error::{Doing, Error, Result};
 use crate::interrupt;
@@ -301,11 +302,25 @@ impl Local for Mailyard {
     }
 
     fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
-        if self.form == Form::Mbox {
+        if self.form.has_files() {
             return Ok(None);
         }
         self.import_for(&account.user, mbox, mailbox, &[])?;
         Ok(Some("mailyard import".into()))
+    }
+
+    /// A Maildir that others have filled is served as it is.
+    fn place(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<String> {
+        let maildir = self.mail.join(&account.user).join(self.form.name()).join(format!(".{mailbox}"));
+        for part in ["cur", "new", "tmp"] {
+            let part = maildir.join(part);
+            std::fs::create_dir_all(&part).doing(part.display())?;
+        }
+        placed::maildir(mbox, &maildir, |_| Ok(()))
+    }
+
+    fn can_place(&self) -> bool {
+        self.form == Form::Maildir
     }
 }
 
