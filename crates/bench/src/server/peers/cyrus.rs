@@ -171,8 +171,8 @@ impl Product for Cyrus {
     fn place(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<String> {
         let name = format!("user/{user}/{mailbox}");
         let folder = Self::folder(site, &name)?;
-        let name = |number: u32, _: usize| format!("{number}.");
-        placed::files(mbox, &folder, LineEnds::CrLf, name, |path| site.give_to_owner(path))?;
+        let numbered = |number: u32, _: usize| format!("{number}.");
+        placed::files(mbox, &folder, LineEnds::CrLf, numbered, |path| site.give_to_owner(path))?;
         let imapd = site.config().join("imapd.conf");
         let reconstruct = [program("reconstruct").into(), "-C".into(), imapd.into(), name.into()];
         tree::run(&site.installed.mounts(), &reconstruct, b"")?;
