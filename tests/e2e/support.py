@@ -85,8 +85,11 @@ def add_maildir_user(data, folder, user=USER, password=PASSWORD, layout="maildir
 class Server:
     """A `mailyard serve` process."""
 
-    def __init__(self, data, *extra, port=None):
+    def __init__(self, data, *extra, port=None, owner=None):
+        """`owner`: the numbers of the user and group that it runs as; it has to be able to run `program`."""
         self.data = pathlib.Path(data)
+        self.program = PROGRAM
+        self.owner = {} if owner is None else {"user": owner[0], "group": owner[1], "extra_groups": []}
         self.port = port or free_port()
         self.extra = [os.fspath(argument) for argument in extra]
         self.log = self.data.parent / f"{self.data.name}.log"
@@ -95,8 +98,8 @@ class Server:
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [PROGRAM, "serve", "--data", self.data, "--listen", f"imap=127.0.0.1:{self.port}", *self.extra],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                [self.program, "serve", "--data", self.data, "--listen", f"imap=127.0.0.1:{self.port}", *self.extra],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.owner)
         limit = time.monotonic() + START_SECONDS
         while True:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 5) as probe:
@@ -210,9 +213,15 @@ def write_mbox(path, messages):
             out.write(b"\n" if raw.endswith(b"\n") else b"\n\n")
 
 
+class NotNow(AssertionError):
+    """What another program is doing to the mailbox kept the server from answering: the next NOOP tells what it did."""
+
+
 def fetch(imap, numbers, items, uid=False):
     """FETCH, parsed: {number: {item name: value}}. Values are bytes, lists, None (NIL) or ints."""
     status, data = imap.uid("FETCH", numbers, items) if uid else imap.fetch(numbers, items)
+    if status == "NO" and data[-1].startswith((b"[EXPUNGEISSUED]", b"[INUSE]")):
+        raise NotNow(f"FETCH {numbers} {items}: {data}")
     if status != "OK":
         raise AssertionError(f"FETCH {numbers} {items}: {status} {data}")
     found = {}
@@ -328,9 +337,13 @@ def until(what, look, seconds=20, pause=0.05):
     """Looks again and again until `look` gives something true, which is given back."""
     limit = time.monotonic() + seconds
     while True:
-        found = look()
+        why = None
+        try:
+            found = look()
+        except NotNow as error:
+            found, why = None, error
         if found:
             return found
         if time.monotonic() > limit:
-            raise AssertionError(f"after {seconds} seconds still no {what}")
+            raise AssertionError(f"after {seconds} seconds still no {what}{f' ({why})' if why else ''}")
         time.sleep(pause)

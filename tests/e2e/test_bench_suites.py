@@ -8,7 +8,8 @@ from bench import MESSAGES, SERVERS, BenchCase
 SUITES = ["lisa2003", "populate2006", "folder2007", "mbox2004", "scan2002", "deliver", "pop3", "mixed"]
 # Suites that measure programs instead of servers.
 PROGRAMS = {"scan2002": ["mailyard-scan", "python-mailbox", "grep"]}
-READS = ["open", "list", "headers", "search happy", "search free", "search from", "search sent date", "search internal date"]
+READS = ["open", "list", "headers", "search happy", "search free", "search two letters", "search phrase", "search from", "search sent date",
+         "search internal date", "sort by date", "thread"]
 EXPUNGES = [f"{what} {percent} %" for what in ("mark", "expunge") for percent in (1, 20)]
 
 

@@ -13,6 +13,7 @@ import time
 import unittest
 
 import support
+from mariadb import Database
 from support import Case, Server, add_user, all_messages, corpus, flags_of, tool, write_mbox
 
 KILLS = int(os.environ.get("CONVERT_KILLS", "6"))
@@ -85,7 +86,11 @@ def seen(server, mailboxes):
     return account
 
 
-class Convert(Case):
+class Conversions(Case):
+    """What the tests of several formats have in common."""
+
+    # For each command.
+    options = ()
 
     def places(self):
         """Arguments for each format."""
@@ -93,11 +98,12 @@ class Convert(Case):
             "native": ["--to", "native"],
             "mbox": ["--to", "mbox", "--inbox", self.folder / "inbox", "--mail-root", self.folder / "mbox"],
             "maildir": ["--to", "maildir", "--mail-root", self.folder / "Maildir"],
+            "sql": ["--to", "sql"],
         }
 
     def convert(self, *arguments):
         began = time.monotonic()
-        _, out, _ = tool(self.data, "convert", "--user", support.USER, *arguments, "--json", timeout=SECONDS)
+        _, out, _ = tool(self.data, "convert", "--user", support.USER, *arguments, *self.options, "--json", timeout=SECONDS)
         if GENERATED:
             print(*arguments[:2], f"{time.monotonic() - began:.1f} s", out.strip(), flush=True)
         return json.loads(out)
@@ -108,6 +114,53 @@ class Convert(Case):
             self.assertEqual(len(found[name][1]), len(mailbox[1]), name)
             for a, b in zip(found[name][1], mailbox[1], strict=True):
                 self.assertEqual(a, b, name)
+
+    def killed_at_any_moment(self, forms):
+        """Conversions into these formats again and again; the last one is the store's own."""
+        mailboxes = filled(self.data, self.folder, MESSAGES)
+        with Server(self.data, *self.options) as server:
+            colour(server, mailboxes)
+            before = seen(server, mailboxes)
+        chance = random.Random(SEED)
+        seconds, kills, digests = 0.0, 0, set()
+        turn = 0
+        while kills < KILLS:
+            form = forms[turn % len(forms)]
+            turn += 1
+            for arguments in (self.places()[form], ["--finish"]):
+                command = [support.PROGRAM, "convert", "--data", self.data, "--user", support.USER, "--json",
+                           *map(os.fspath, [*arguments, *self.options])]
+                while True:
+                    began = time.monotonic()
+                    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    # The first time it runs to its end, which says how long that takes.
+                    if seconds and chance.random() < 0.8 and kills < KILLS:
+                        try:
+                            running.wait(chance.uniform(0, seconds))
+                        except subprocess.TimeoutExpired:
+                            running.kill()
+                            running.communicate()
+                            kills += 1
+                            continue
+                    out, err = running.communicate(timeout=SECONDS)
+                    seconds = max(seconds, time.monotonic() - began)
+                    # What was done before the last kill is refused now.
+                    if running.returncode == 0:
+                        result = json.loads(out)
+                        if "compared_sha256" in result:
+                            digests.add(result["compared_sha256"])
+                    else:
+                        self.assertIn(b"already" if arguments[0] == "--to" else b"no conversion to finish", err)
+                    break
+            if turn % 4 == 1 or kills >= KILLS:
+                with Server(self.data, *self.options) as server:
+                    self.same(seen(server, mailboxes), before)
+        self.assertEqual(len(digests), 1)
+        self.assertEqual(tool(self.data, "check", *self.options)[0], 0)
+        print(f"{kills} kills, {turn} conversions")
+
+
+class Convert(Conversions):
 
     def test_round_trip(self):
         mailboxes = filled(self.data, self.folder)
@@ -168,48 +221,50 @@ class Convert(Case):
         self.assertEqual(tool(self.data, "check")[0], 0)
 
     def test_killed_at_any_moment(self):
+        self.killed_at_any_moment(["mbox", "native", "maildir", "native"])
+
+
+class ConvertSql(Conversions):
+    """Into a database and out of it."""
+
+    def setUp(self):
+        super().setUp()
+        self.database = self.enterContext(Database(self.folder / "mariadb"))
+        config = self.folder / "mailyard.toml"
+        config.write_text(f'[sql]\nurls = ["{self.database.create("mail")}"]\n')
+        self.options = ("--config", config)
+        tool(self.data, "sql", "update", *self.options)
+
+    def test_round_trip(self):
         mailboxes = filled(self.data, self.folder, MESSAGES)
-        with Server(self.data) as server:
+        with Server(self.data, *self.options) as server:
             colour(server, mailboxes)
             before = seen(server, mailboxes)
-        chance = random.Random(SEED)
-        seconds, kills, digests = 0.0, 0, set()
-        forms = ["mbox", "native", "maildir", "native"]
-        turn = 0
-        while kills < KILLS:
-            form = forms[turn % len(forms)]
-            turn += 1
-            for arguments in (self.places()[form], ["--finish"]):
-                command = [support.PROGRAM, "convert", "--data", self.data, "--user", support.USER, "--json",
-                           *map(os.fspath, arguments)]
-                while True:
-                    began = time.monotonic()
-                    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                    # The first time it runs to its end, which says how long that takes.
-                    if seconds and chance.random() < 0.8 and kills < KILLS:
-                        try:
-                            running.wait(chance.uniform(0, seconds))
-                        except subprocess.TimeoutExpired:
-                            running.kill()
-                            running.communicate()
-                            kills += 1
-                            continue
-                    out, err = running.communicate(timeout=SECONDS)
-                    seconds = max(seconds, time.monotonic() - began)
-                    # What was done before the last kill is refused now.
-                    if running.returncode == 0:
-                        result = json.loads(out)
-                        if "compared_sha256" in result:
-                            digests.add(result["compared_sha256"])
-                    else:
-                        self.assertIn(b"already" if arguments[0] == "--to" else b"no conversion to finish", err)
-                    break
-            if turn % 4 == 1 or kills >= KILLS:
-                with Server(self.data) as server:
-                    self.same(seen(server, mailboxes), before)
-        self.assertEqual(len(digests), 1)
-        self.assertEqual(tool(self.data, "check")[0], 0)
-        print(f"{kills} kills, {turn} conversions")
+            watching = server.connect()
+            watching.select("INBOX")
+            watching.noop()
+            watching.untagged_responses.clear()
+            digests = set()
+            for form, end in [("sql", "--finish"), ("maildir", "--finish"), ("sql", "--rollback"), ("sql", "--finish"),
+                              ("native", "--rollback"), ("native", "--finish")]:
+                result = self.convert(*self.places()[form])
+                self.assertEqual(result["state"], "the old store is kept")
+                self.assertEqual(result["compared_entries"], sum(len(mailbox[1]) for mailbox in before.values()))
+                digests.add(result["compared_sha256"])
+                self.same(seen(server, mailboxes), before)
+                result = self.convert(end)
+                self.assertEqual((result["state"], result["left"]), ("done", []))
+                self.same(seen(server, mailboxes), before)
+                self.ok(watching.noop())
+                for kind in ("EXISTS", "EXPUNGE", "FETCH", "FLAGS"):
+                    self.assertNotIn(kind, watching.untagged_responses, "a client is told of nothing")
+            self.assertEqual(len(digests), 1, "the same account in every format")
+            watching.logout()
+        self.assertEqual(tool(self.data, "check", *self.options)[0], 0)
+        self.assertEqual(self.database.query("SELECT COUNT(*) FROM account", "mail").strip(), "0")
+
+    def test_killed_at_any_moment(self):
+        self.killed_at_any_moment(["sql", "native", "mbox", "sql", "native"])
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@
 
 use crate::corpus::Corpus;
 use crate::error::{Doing, Error, Result};
+use crate::interrupt;
 use crate::mbox;
 use crate::server::{Local, Server};
 use crate::wire::{Address, Connection, Outgoing};
 use mail_parser::{DateTime, HeaderValue, MessageParser};
 use std::io::{Read, Seek, SeekFrom};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
 
 /// Messages that are sent together: enough that neither the round trip nor the sync counts, few enough for anyone's memory.
 const BATCH_MESSAGES: usize = 200;
@@ -105,6 +107,46 @@ fn place(local: &mut dyn Local, address: &Address, mailbox: &str, corpus: &Corpu
     rustix::fs::sync();
     local.start()?;
     how.map(Some)
+}
+
+/// Nothing written for so long: a server is done with what it does in the background after it was filled. Between two pieces of an index
+/// nothing is written while the next one is made.
+pub const STILL: Duration = Duration::from_secs(10);
+/// It is not waited for longer.
+const SETTLE_MAX: Duration = Duration::from_secs(300);
+const SETTLE_POLL: Duration = Duration::from_millis(200);
+
+/// Waits until a server has written nothing for `still`: indexes that are made in the background are part of filling. Says after how long it
+/// wrote for the last time.
+pub fn settle(local: &dyn Local, still: Duration) -> Result<Duration> {
+    let began = Instant::now();
+    let mut last = (newest(&local.files()), began);
+    while last.1.elapsed() < still && began.elapsed() < SETTLE_MAX {
+        interrupt::check()?;
+        std::thread::sleep(SETTLE_POLL);
+        let now = newest(&local.files());
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+    }
+    Ok(last.1.duration_since(began))
+}
+
+/// What changes whenever something is written below the paths: bytes, and the time of the last change.
+fn newest(paths: &[PathBuf]) -> (u64, Option<SystemTime>) {
+    let (mut bytes, mut changed) = (0, None);
+    for path in paths {
+        // A server's temporary file may go while one looks.
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        (bytes, changed) = (bytes + metadata.len(), changed.max(metadata.modified().ok()));
+        if metadata.is_dir() {
+            let Ok(entries) = std::fs::read_dir(path) else { continue };
+            let below: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+            let (more, newer) = newest(&below);
+            (bytes, changed) = (bytes + more, changed.max(newer));
+        }
+    }
+    (bytes, changed)
 }
 
 fn restart(local: &mut dyn Local) -> Result<()> {

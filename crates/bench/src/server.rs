@@ -4,6 +4,7 @@
 //! behind [`Local`], and a suite that needs it says so for the others.
 
 mod mailyard;
+mod mariadb;
 pub mod peers;
 mod remote;
 mod tree;
@@ -86,6 +87,12 @@ pub trait Local {
     /// Whether the server's files are simply files of messages.
     fn can_place(&self) -> bool {
         false
+    }
+
+    /// Makes the full-text index of a mailbox, where the product has one that does not make itself; gives the tool's name.
+    fn index(&mut self, account: &Address, mailbox: &str) -> Result<Option<String>> {
+        let _ = (account, mailbox);
+        Ok(None)
     }
 
     /// Turns syncing off or on, where the server has a setting for that; takes effect at the next start. False when it has none.

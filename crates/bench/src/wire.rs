@@ -14,7 +14,7 @@ pub use append::Outgoing;
 pub use capabilities::{Capabilities, Literals};
 pub use lines::{LineConnection, stuffed};
 pub use scan::Answer;
-pub(crate) use scan::{kind, literal_at_end, numbers};
+pub(crate) use scan::{all_numbers, kind, literal_at_end, numbers};
 
 use crate::error::{Doing, Error, Result};
 use scan::Scanner;

@@ -61,6 +61,8 @@ pub struct Copied {
 #[derive(Debug)]
 pub struct Transaction {
     pub(crate) state: State,
+    /// The modseq of the state that it changes.
+    before: ModSeq,
     frame: Frame,
     ranges_max: usize,
     events: Vec<u8>,
@@ -80,6 +82,8 @@ pub struct Transaction {
 /// A finished transaction, ready to be written.
 #[derive(Debug)]
 pub(crate) struct Finished {
+    /// The modseq of the state that it changed.
+    pub(crate) before: ModSeq,
     pub(crate) frame: Frame,
     pub(crate) events: Vec<u8>,
     pub(crate) events_crc: u32,
@@ -98,6 +102,7 @@ impl Transaction {
     pub(crate) fn new(state: State, now: i64, ranges_max: usize) -> Self {
         let frame = Frame { number: state.frame + 1, modseq: state.modseq.next(), time: now };
         Transaction {
+            before: state.modseq,
             state,
             frame,
             ranges_max,
@@ -138,8 +143,8 @@ impl Transaction {
         let events_crc = crc32c::crc32c(&events);
         self.state.foreign.purge();
         self.state.finish_frame(&self.frame, events_crc);
-        let Transaction { state, frame, messages, has_moved_bytes, .. } = self;
-        Ok(Some((state, Finished { frame, events, events_crc, messages, late_end, has_moved_bytes })))
+        let Transaction { state, before, frame, messages, has_moved_bytes, .. } = self;
+        Ok(Some((state, Finished { before, frame, events, events_crc, messages, late_end, has_moved_bytes })))
     }
 
     /// Everything as it is now, this transaction's own changes and those not yet durable included.
@@ -188,7 +193,13 @@ impl Transaction {
         }
     }
 
-    fn record(&mut self, event: &Event) {
+    /// It is done at this modseq and this time, seconds since 1970, and not now. Has to come before any change.
+    pub(crate) fn set_moment(&mut self, modseq: ModSeq, time: i64) {
+        debug_assert!(self.events.is_empty() && self.message_events.is_empty(), "nothing has the modseq yet");
+        (self.frame.modseq, self.frame.time) = (modseq, time);
+    }
+
+    pub(crate) fn record(&mut self, event: &Event) {
         self.close_rows();
         event.write(&mut self.events, self.frame.time);
         let applied = self.state.apply(&self.frame, event, self.ranges_max);
@@ -333,13 +344,22 @@ impl Transaction {
             return Err(Error::over_limit("frame_messages_max", "too many messages at once"));
         }
         let email_id = EmailId(self.state.email_id_next);
+        self.add_message_as(email_id, message)?;
+        Ok(email_id)
+    }
+
+    /// Stores a message under an id that it has already. `Invalid` when it is not above all that were given.
+    pub(crate) fn add_message_as(&mut self, email_id: EmailId, message: Arc<PendingMessage>) -> Result<()> {
+        if email_id.0 < self.state.email_id_next {
+            return Err(Error::new(ErrorKind::Invalid, format!("the id {email_id} was given before")));
+        }
         let (len, header_len, crc) = (message.len(), message.header_len(), message.crc());
         let event = Event::Message { email_id, len, header_len, crc };
         event.write(&mut self.message_events, self.frame.time);
         let applied = self.state.apply(&self.frame, &event, self.ranges_max);
         debug_assert!(applied, "a message record always applies");
         self.messages.push((email_id, message));
-        Ok(email_id)
+        Ok(())
     }
 
     /// Makes a message known whose bytes lie elsewhere; see [`crate::Foreign`]. It belongs to no mailbox until

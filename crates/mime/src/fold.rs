@@ -32,21 +32,32 @@ pub fn fold_version() -> u32 {
 
 /// Appends `text`, folded.
 pub fn fold_into(text: &str, out: &mut String) {
-    if text.is_ascii() {
+    let mut rest = text;
+    while !rest.is_empty() {
+        // Most text is ASCII nearly everywhere.
+        let (ascii, others) = rest.split_at(ascii_len(rest.as_bytes()));
         let start = out.len();
-        out.push_str(text);
+        out.push_str(ascii);
         if let Some(new) = out.get_mut(start..) {
             new.make_ascii_lowercase();
         }
-        return;
+        rest = others.trim_start_matches(|character: char| {
+            let is_other = !character.is_ascii();
+            if is_other {
+                fold_character(character, out);
+            }
+            is_other
+        });
     }
-    for character in text.chars() {
-        if character.is_ascii() {
-            out.push(character.to_ascii_lowercase());
-        } else {
-            fold_character(character, out);
-        }
-    }
+}
+
+/// Octets of ASCII at the beginning.
+fn ascii_len(bytes: &[u8]) -> usize {
+    let (words, _) = bytes.as_chunks::<8>();
+    let all = words.iter().position(|word| u64::from_ne_bytes(*word) & 0x8080_8080_8080_8080 != 0);
+    let start = all.unwrap_or(words.len()) * 8;
+    let rest = bytes.get(start..).unwrap_or_default();
+    start + rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len())
 }
 
 /// Decomposes, folds, and decomposes again: case mappings give composed characters (U+0130) and decompositions

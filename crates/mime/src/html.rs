@@ -117,12 +117,19 @@ impl HtmlText {
         }
     }
 
-    /// Takes at once what [`HtmlText::character`] would take one by one without leaving its place: a word of ASCII, the inside of
-    /// a tag, of a quoted value. Returns its octets, 0 for none.
+    /// Takes at once what [`HtmlText::character`] would take one by one without leaving its place: words of ASCII with single spaces
+    /// between them, the inside of a tag, of a quoted value, of a comment, of a script. Returns its octets, 0 for none.
     fn run(&mut self, input: &str, out: &mut String) -> usize {
         let octets = input.as_bytes();
+        let is_word = |octet: &u8| octet.is_ascii_graphic() && !matches!(octet, b'<' | b'&');
         let end = match self.place {
-            Place::Text => octets.iter().position(|octet| !octet.is_ascii_graphic() || matches!(octet, b'<' | b'&')),
+            Place::Text => octets.iter().enumerate().position(|(at, octet)| {
+                let is_single_space = *octet == b' ' && at > 0 && octets.get(at + 1).is_some_and(is_word);
+                !is_word(octet) && !is_single_space
+            }),
+            Place::Comment(0) => memchr::memchr(b'-', octets),
+            // The name of an end tag begins anew.
+            Place::Raw if self.name.len() >= NAME_BYTES_MAX => memchr::memchr2(b'<', b'>', octets),
             Place::Tag => memchr::memchr2(b'>', b'=', octets),
             Place::Quoted(quote @ ('"' | '\'')) => memchr::memchr(quote as u8, octets),
             _ => Some(0),

@@ -162,6 +162,12 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// The names in a directory, in byte order, without `.` and `..`.
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
 
+    /// Adds to the end of a file that exists, in one call: of programs that do so at the same time, on one machine, none overwrites what
+    /// another one added (O_APPEND). On an error a first part may have been added.
+    ///
+    /// Durable: after [`File::sync_data`].
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+
     /// What a path is; `NotFound` when it is nothing.
     fn metadata(&self, path: &Path) -> io::Result<Metadata>;
 
@@ -177,6 +183,10 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// the *name* is fine. The store keeps it by mapping only files that are never written after their rename into
     /// place, inside a directory whose lock it holds. The simulated disk panics when the contract is broken.
     fn map(&self, path: &Path) -> io::Result<Mapped>;
+
+    /// Whether a file may be written, or names in a directory be changed; `PermissionDenied` or `ReadOnlyFilesystem` otherwise. Changes nothing,
+    /// and says nothing of what is so a moment later.
+    fn check_writable(&self, path: &Path) -> io::Result<()>;
 
     /// Whether the path is anything at all. An error is one that kept us from finding out.
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -284,18 +294,6 @@ pub trait File: Send + Sync + fmt::Debug {
     ///
     /// Durable: after [`File::sync_data`]; before that, any part of the range may still have its old bytes.
     fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()>;
-
-    /// Takes a range out: what is behind it moves to its start, by changing the file system's books and not by copying, and the file is so
-    /// much shorter. `Unsupported` where the file system cannot do it: then nothing changed. `InvalidInput` unless both numbers are multiples
-    /// of the file system's block size (4096 is one for most) and the range ends before the file does.
-    ///
-    /// Contract: everything written to the file was synced before, and nothing is written between this and the next sync. The simulated disk
-    /// panics when it is broken: bytes on their way to the disk would land on either side of the move.
-    ///
-    /// Durable: after [`File::sync_data`]. Before that a power cut leaves the old file, the new one, or something between, as the extents of
-    /// a file move one by one, in a transaction each: the length is the old one, the range has become zeros (a hole), and a first part of what
-    /// is behind it, whole blocks, has moved; the hole is behind that part then. Taking out the hole where it is finishes the work.
-    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()>;
 
     /// What this file is now, whatever its name leads to.
     fn metadata(&self) -> io::Result<Metadata>;

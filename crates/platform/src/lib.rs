@@ -24,4 +24,4 @@ pub use env::Env;
 pub use host::Host;
 pub use mapped::Mapped;
 pub use random::{Prng, Random};
-pub use watch::{Watch, WatchGuard};
+pub use watch::{NameChange, NameNews, Watch, WatchGuard};

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use mailyard_platform::real::RealWatch;
 use mailyard_platform::{
-    Disk, Env, File, Host, LockMode, LockTable, OpenMode, Prng, Timestamp, Watch, WatchGuard, sim::SimEnv,
+    Disk, Env, File, Host, LockMode, LockTable, NameChange, NameNews, OpenMode, Prng, Timestamp, Watch, WatchGuard,
+    sim::Denial, sim::SimEnv,
 };
 
 /// Runs one check on both disks, each time in an empty directory.
@@ -56,6 +57,13 @@ fn kind<T>(result: std::io::Result<T>) -> Option<ErrorKind> {
 }
 
 contract! {
+    fn what_may_be_written(disk, dir) {
+        disk.check_writable(dir).unwrap();
+        assert_eq!(kind(disk.check_writable(&dir.join("a"))), Some(ErrorKind::NotFound));
+        put(disk, &dir.join("a"), b"x");
+        disk.check_writable(&dir.join("a")).unwrap();
+    }
+
     fn open_modes(disk, dir) {
         let path = dir.join("a");
         assert_eq!(kind(disk.open(&path, OpenMode::Read)), Some(ErrorKind::NotFound));
@@ -347,35 +355,6 @@ contract! {
         assert!(file.metadata().unwrap().changed >= before.changed, "nobody can set it");
     }
 
-    fn taking_ranges_out(disk, dir) {
-        const BLOCK: usize = 4096;
-        let path = dir.join("a");
-        let bytes: Vec<u8> = (0..10 * BLOCK + 100).map(|at| (at / BLOCK) as u8).collect();
-        let file = put(disk, &path, &bytes);
-        file.sync_data().unwrap();
-        file.collapse_range(0, 0).unwrap();
-        match file.collapse_range(2 * BLOCK as u64, 3 * BLOCK as u64) {
-            Err(e) if e.kind() == ErrorKind::Unsupported => assert_eq!(disk.read(&path).unwrap(), bytes),
-            result => {
-                result.unwrap();
-                let rest = [&bytes[..2 * BLOCK], &bytes[5 * BLOCK..]].concat();
-                assert_eq!(disk.read(&path).unwrap(), rest);
-                assert_eq!(file.len().unwrap(), rest.len() as u64);
-                file.sync_data().unwrap();
-                let held = disk.metadata(&path).unwrap().allocated_bytes;
-                assert!((rest.len() as u64..bytes.len() as u64).contains(&held), "{held}");
-                let (block, len) = (BLOCK as u64, rest.len() as u64);
-                for (offset, len) in [(1, block), (0, 100), (block, len - block), (block, 100 * block)] {
-                    assert_eq!(kind(file.collapse_range(offset, len)), Some(ErrorKind::InvalidInput), "{offset} {len}");
-                }
-                file.collapse_range(0, block).unwrap();
-                file.sync_data().unwrap();
-                file.write_at(b"end", 6 * block + 100).unwrap();
-                assert_eq!(disk.read(&path).unwrap(), [&rest[BLOCK..], b"end"].concat());
-            }
-        }
-    }
-
     fn maps(disk, dir) {
         let path = dir.join("a");
         put(disk, &path, b"");
@@ -398,6 +377,15 @@ contract! {
             assert_eq!(disk.read(&path).unwrap(), bytes);
             assert!(!disk.exists(&temporary).unwrap());
         }
+    }
+
+    fn appended(disk, dir) {
+        let path = dir.join("a");
+        assert_eq!(disk.append(&path, b"1").unwrap_err().kind(), ErrorKind::NotFound);
+        put(disk, &path, b"1");
+        disk.append(&path, b"23").unwrap();
+        disk.append(&path, b"4").unwrap();
+        assert_eq!(disk.read(&path).unwrap(), b"1234");
     }
 
     fn times(disk, dir) {
@@ -481,6 +469,54 @@ fn the_simulated_disk_tells_of_changes() {
     let env = SimEnv::new(1).env();
     env.disk.create_dir_all(Path::new("/mail")).unwrap();
     check_watch(&*env.disk, &*env.watch, Path::new("/mail"));
+}
+
+/// Every name that changed, in order, at the latest when [`Watch::settle`] returns.
+fn check_names(disk: &dyn Disk, watcher: &dyn Watch, dir: &Path) {
+    let (sender, receiver) = channel();
+    let on_names = move |news: NameNews<'_>| {
+        let NameNews::Name(name, change) = news else { panic!("nothing was lost") };
+        sender.send((name.to_str().unwrap().to_owned(), change)).unwrap_or_default();
+    };
+    let guard = watcher.watch_names(dir, Arc::new(on_names)).unwrap();
+    put(disk, &dir.join("a"), b"1");
+    disk.rename(&dir.join("a"), &dir.join("b")).unwrap();
+    disk.open(&dir.join("b"), OpenMode::ReadWrite).unwrap().write_at(b"written", 0).unwrap();
+    disk.link(&dir.join("b"), &dir.join("c")).unwrap();
+    disk.remove(&dir.join("b")).unwrap();
+    watcher.settle();
+    let told: Vec<_> = receiver.try_iter().collect();
+    let told: Vec<_> = told.iter().map(|(name, change)| (name.as_str(), *change)).collect();
+    let (came, left, removed) = (NameChange::Came, NameChange::Left, NameChange::Removed);
+    assert_eq!(told, [("a", came), ("a", left), ("b", came), ("c", came), ("b", removed)]);
+    drop(guard);
+    put(disk, &dir.join("d"), b"1");
+    watcher.settle();
+    assert_eq!(receiver.try_iter().count(), 0);
+}
+
+#[test]
+fn names_are_told() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    check_names(&*env.disk, &*env.watch, dir.path());
+    let env = SimEnv::new(1).env();
+    env.disk.create_dir_all(Path::new("/mail")).unwrap();
+    check_names(&*env.disk, &*env.watch, Path::new("/mail"));
+}
+
+/// Where the system does not tell of names, that is said at once, and later that something may have changed.
+#[test]
+fn names_that_nobody_tells() {
+    let (env, dir) = (Env::real(), tempfile::tempdir().unwrap());
+    let watcher = RealWatch::looking_every(Duration::from_millis(5));
+    let (sender, receiver) = channel();
+    let on_names = move |news: NameNews<'_>| {
+        sender.send(news == NameNews::Any).unwrap_or_default();
+    };
+    let _guard = watcher.watch_names(dir.path(), Arc::new(on_names)).unwrap();
+    assert!(!receiver.recv().unwrap());
+    put(&*env.disk, &dir.path().join("a"), b"1");
+    assert!(receiver.recv_timeout(Duration::from_secs(20)).unwrap());
 }
 
 /// A watched directory that moves away or goes is looked for from then on.
@@ -623,4 +659,35 @@ fn the_lock_is_between_processes() {
     child.kill().unwrap();
     child.wait().unwrap();
     disk.lock(&path).unwrap();
+}
+
+/// Refusals of the simulated disk: tests run as root, whom a real file system refuses next to nothing.
+#[test]
+fn denials() {
+    let sim = SimEnv::new(1);
+    let disk = sim.env().disk;
+    let (dir, a, b) = (Path::new("/d"), Path::new("/d/a"), Path::new("/d/b"));
+    disk.create_dir_all(dir).unwrap();
+    put(&*disk, a, b"x");
+    let denied = Some(ErrorKind::PermissionDenied);
+    sim.disk.deny(a, Denial::Opening);
+    assert_eq!((kind(disk.open(a, OpenMode::Read)), disk.exists(a).unwrap()), (denied, true));
+    sim.disk.allow_all();
+    sim.disk.deny(dir, Denial::Names);
+    let changes = |refused: Option<ErrorKind>| {
+        assert_eq!(kind(disk.open(b, OpenMode::Create)), refused);
+        assert_eq!(kind(disk.rename(a, Path::new("/c"))), refused);
+        assert_eq!(kind(disk.link(a, b)), refused);
+        assert_eq!(kind(disk.remove(a)), refused);
+        assert_eq!(kind(disk.create_dir_all(b)), refused);
+        assert_eq!(kind(disk.check_writable(dir)), refused);
+    };
+    changes(denied);
+    disk.open(a, OpenMode::Create).unwrap();
+    disk.check_writable(a).unwrap();
+    sim.disk.allow_all();
+    sim.disk.deny(dir, Denial::Writing);
+    changes(Some(ErrorKind::ReadOnlyFilesystem));
+    assert_eq!(kind(disk.open(a, OpenMode::ReadWrite)), Some(ErrorKind::ReadOnlyFilesystem));
+    disk.open(a, OpenMode::Read).unwrap();
 }

@@ -164,52 +164,6 @@ fn a_hole_may_be_there_in_part() {
     assert_eq!(seen.len(), 8);
 }
 
-/// A power cut while a range is taken out leaves the old file, the new one, or one with the hole anywhere behind its place; taking that out
-/// finishes the work.
-#[test]
-fn a_range_may_be_taken_out_in_part() {
-    const BLOCK: usize = 4096;
-    let old: Vec<u8> = (0..8 * BLOCK + 100).map(|at| 1 + (at / BLOCK) as u8).collect();
-    let new = [&old[..BLOCK], &old[3 * BLOCK..]].concat();
-    let results = outcomes(300, |seed| {
-        let (disk, file) = disk_with(seed, &old);
-        file.collapse_range(BLOCK as u64, 2 * BLOCK as u64).unwrap();
-        disk.crash();
-        let found = log(&disk);
-        if found != old && found != new {
-            assert_eq!(found.len(), old.len(), "seed {seed}");
-            let hole = found.iter().position(|byte| *byte == 0).unwrap();
-            assert_eq!(found[hole..hole + 2 * BLOCK], [0; 2 * BLOCK], "seed {seed}");
-            let file = disk.open(Path::new("/log"), OpenMode::ReadWrite).unwrap();
-            file.collapse_range(hole as u64, 2 * BLOCK as u64).unwrap();
-            assert_eq!(log(&disk), new, "seed {seed}");
-        }
-        found
-    });
-    assert!(results.contains(&old) && results.contains(&new) && results.len() >= 6, "{} outcomes", results.len());
-    let (disk, file) = disk_with(1, &old);
-    file.collapse_range(BLOCK as u64, 2 * BLOCK as u64).unwrap();
-    file.sync_data().unwrap();
-    disk.crash();
-    assert_eq!(log(&disk), new, "durable once synced");
-}
-
-#[test]
-#[should_panic(expected = "the contract of File::collapse_range is broken")]
-fn taking_a_range_out_of_unsynced_bytes_is_caught() {
-    let (_disk, file) = disk_with(1, &[1; 10_000]);
-    file.write_at(b"x", 0).unwrap();
-    let _panics = file.collapse_range(0, 4096);
-}
-
-#[test]
-#[should_panic(expected = "the contract of File::collapse_range is broken")]
-fn writing_before_the_sync_of_a_range_taken_out_is_caught() {
-    let (_disk, file) = disk_with(1, &[1; 10_000]);
-    file.collapse_range(0, 4096).unwrap();
-    let _panics = file.write_at(b"x", 0);
-}
-
 #[test]
 fn growing_by_allocation_is_pending_until_synced() {
     let seen = outcomes(100, |seed| {

@@ -122,6 +122,19 @@ struct Dictionary {
     long: HashMap<Box<[u8]>, Slot, Keyed>,
     /// Token and document.
     pairs: Vec<(u32, u32)>,
+    /// Short tokens that were noted last, and the document: most of what a document has it has more than once, and this stays near the
+    /// processor.
+    recent: Vec<(u128, u32)>,
+}
+
+/// The binary logarithm of how many recent tokens are remembered.
+const RECENT_BITS: u32 = 11;
+
+/// Where a packed token is among the recent ones.
+#[inline]
+fn recent_place(packed: u128) -> usize {
+    let folded = (packed as u64) ^ ((packed >> 64) as u64).rotate_left(29);
+    (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - RECENT_BITS)) as usize
 }
 
 /// What is known of a token.
@@ -180,10 +193,22 @@ impl Dictionary {
     /// Notes that the document has the token. The memory that took.
     #[inline]
     fn note(&mut self, token: &[u8], doc: u32) -> usize {
+        let packed = (token.len() <= SHORT_BYTES_MAX).then(|| pack(token));
+        if let Some(packed) = packed {
+            if self.recent.is_empty() {
+                self.recent.resize(1 << RECENT_BITS, (0, NONE));
+            }
+            if let Some(place) = self.recent.get_mut(recent_place(packed)) {
+                if *place == (packed, doc) {
+                    return 0;
+                }
+                *place = (packed, doc);
+            }
+        }
         let count = self.short.len() + self.long.len();
         let new = Slot { number: count as u32, last: NONE };
-        let slot = if token.len() <= SHORT_BYTES_MAX {
-            self.short.entry(pack(token)).or_insert(new)
+        let slot = if let Some(packed) = packed {
+            self.short.entry(packed).or_insert(new)
         } else {
             // Not by `entry`, which would need a copy of a token that is there already.
             if !self.long.contains_key(token) {
@@ -263,6 +288,12 @@ impl Builder {
         }
     }
 
+    /// What is frequent in the documents that follow; the open one ends.
+    pub fn set_frequent(&mut self, frequent: Frequent) {
+        self.boundary();
+        self.frequent = frequent;
+    }
+
     /// Begins a document, each only once; in any order, but a rising one is quicker. `Invalid` when it is below the base or more than
     /// 2³² − 2 above.
     pub fn document(&mut self, document: u64) -> Result<()> {
@@ -320,18 +351,14 @@ impl Builder {
         self.fields.len()
     }
 
-    pub(crate) fn has_joints(&self, field: usize) -> bool {
-        self.fields.get(field).is_some_and(|field| field.cut == Cut::Joints)
-    }
-
-    /// Words of a field that at least so many documents have; of a field that is not cut none.
+    /// Words of a field that at least so many documents have; none of a field without joints.
     pub(crate) fn frequent_words(&self, field: usize, least: usize, most: usize) -> Vec<Box<[u8]>> {
         let is_word = |token: &[u8]| {
             let text = std::str::from_utf8(token).unwrap_or_default();
             token.len() <= FREQUENT_BYTES_MAX
                 && text.chars().next().is_some_and(|first| Class::of(first) == Class::Word)
         };
-        let field = self.fields.get(field).filter(|field| field.cut != Cut::Whole);
+        let field = self.fields.get(field).filter(|field| field.cut == Cut::Joints);
         field.map_or_else(Vec::new, |field| field.tokens.frequent(least, most, is_word))
     }
 

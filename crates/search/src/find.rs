@@ -7,7 +7,7 @@ use crate::format::{DELIMITER, corrupt};
 use crate::index::Index;
 use crate::links::{PAIR, TRIPLE};
 use crate::lists::{self, Form};
-use crate::needle::{Needle, PairCondition, Piece};
+use crate::needle::{Fit, Needle, PairCondition, Piece};
 use crate::token::Cut;
 
 /// Sections of a field in an image.
@@ -16,6 +16,9 @@ pub(crate) const SECTIONS: usize = 3;
 pub(crate) const TOKENS: usize = 0;
 pub(crate) const CONTEXTS: usize = 1;
 pub(crate) const JOINTS: usize = 2;
+
+/// So few documents are looked at sooner than a dictionary.
+const FEW: u64 = 8;
 
 impl Index {
     /// Adds the covered documents that contain the needle in one of these fields to `surely`, and to `maybe` others that may: none that
@@ -56,22 +59,77 @@ impl Index {
         base: usize,
         needle: &Needle,
         whole: &Piece,
-        has_joints: bool,
+        has_links: bool,
         surely: &mut DocSet,
         maybe: &mut DocSet,
     ) -> Result<()> {
-        if needle.is_context {
+        if has_links && (needle.is_link || needle.is_context) {
             self.piece(base + CONTEXTS, whole, surely)?;
-        } else if needle.is_joint && has_joints {
+        }
+        if has_links && (needle.is_link || needle.is_joint) {
             self.piece(base + JOINTS, whole, surely)?;
         }
-        let nothing = || DocSet::new(self.range());
-        let mut conditions: Vec<DocSet> = Vec::new();
-        let pairs = if has_joints { needle.pairs.as_slice() } else { &[] };
-        let pairs = pairs.iter().map(|pair| self.pair(base + JOINTS, pair)).collect::<Result<Vec<_>>>()?;
+        if has_links && needle.is_link {
+            return Ok(());
+        }
+        if let Some(all) = self.candidates(base, needle, has_links)? {
+            all.iter().for_each(|doc| maybe.insert(doc));
+        }
+        Ok(())
+    }
+
+    /// The documents that have all that a text with a needle of several runs has. None may be missing, others may be there: when
+    /// few are left, the rest is not asked.
+    fn candidates(&self, base: usize, needle: &Needle, has_links: bool) -> Result<Option<DocSet>> {
+        let mut all: Option<DocSet> = None;
+        let is_few = |all: &Option<DocSet>| all.as_ref().is_some_and(|all| all.len() <= FEW);
+        let keep = |all: &mut Option<DocSet>, have: DocSet| match all {
+            Some(all) => all.intersect_with(&have),
+            None => *all = Some(have),
+        };
+        // Where a run is a token, and no frequent word.
+        let mut rare: Vec<(usize, DocSet)> = Vec::new();
+        for run in &needle.runs {
+            let mut have = DocSet::new(self.range());
+            self.piece(base + TOKENS, &run.token, &mut have)?;
+            if !needle.pairs.is_empty() {
+                rare.push((run.number, have.clone()));
+            }
+            // What the contexts of a word have to say of such a needle has been said.
+            if let Some(context) = run.context.as_ref().filter(|_| has_links && !needle.is_context) {
+                self.piece(base + CONTEXTS, context, &mut have)?;
+            }
+            keep(&mut all, have);
+            if is_few(&all) {
+                return Ok(all);
+            }
+        }
+        if !has_links {
+            return Ok(all);
+        }
+        for edge in &needle.edges {
+            let mut have = DocSet::new(self.range());
+            self.piece(base + JOINTS, edge, &mut have)?;
+            if !needle.is_context {
+                self.piece(base + CONTEXTS, edge, &mut have)?;
+            }
+            keep(&mut all, have);
+            if is_few(&all) {
+                return Ok(all);
+            }
+        }
+        let mut pairs = Vec::new();
+        for pair in &needle.pairs {
+            let pair = self.pair(base + JOINTS, pair, &rare)?;
+            keep(&mut all, pair.any());
+            if is_few(&all) {
+                return Ok(all);
+            }
+            pairs.push(pair);
+        }
         for (a, b, words) in &needle.triples {
             let (Some(a), Some(b)) = (pairs.get(*a), pairs.get(*b)) else { continue };
-            let mut have = nothing();
+            let mut have = DocSet::new(self.range());
             self.piece(base + JOINTS, words, &mut have)?;
             // Where both pairs have the mark, a triple would be there.
             for (one, other) in [(a, b), (b, a)] {
@@ -79,62 +137,48 @@ impl Index {
                 both.intersect_with(&other.any());
                 have.union_with(&both);
             }
-            conditions.push(have);
+            keep(&mut all, have);
         }
-        conditions.extend(pairs.iter().map(Pair::any));
-        for run in &needle.runs {
-            if conditions.last().is_some_and(DocSet::is_empty) {
-                return Ok(());
-            }
-            let mut have = nothing();
-            self.piece(base + TOKENS, &run.token, &mut have)?;
-            // What the contexts of a word have to say of such a needle has been said.
-            if let Some(context) = run.context.as_ref().filter(|_| !needle.is_context) {
-                self.piece(base + CONTEXTS, context, &mut have)?;
-            }
-            conditions.push(have);
-        }
-        let all = conditions.into_iter().reduce(|mut all, have| {
-            all.intersect_with(&have);
-            all
-        });
-        all.iter().flat_map(DocSet::iter).for_each(|doc| maybe.insert(doc));
-        Ok(())
+        Ok(all)
     }
 
-    /// The documents that have a joint of two words.
-    fn pair(&self, section: usize, pair: &PairCondition) -> Result<Pair> {
-        let mut found = Pair { plain: DocSet::new(self.range()), marked: DocSet::new(self.range()) };
-        for form in &pair.forms {
-            self.each_hit(section, form, |token_end, list, form| {
-                let set = match token_end {
-                    PAIR => &mut found.marked,
-                    // Its pairs are there by themselves.
-                    TRIPLE => return Some(()),
-                    _ => &mut found.plain,
-                };
-                lists::add_to(list, form, self.base(), set)
-            })?;
-        }
+    /// The documents that have a joint of two words. `rare`: for each word where it is not frequent.
+    fn pair(&self, section: usize, pair: &PairCondition, rare: &[(usize, DocSet)]) -> Result<Pair> {
+        let nothing = || DocSet::new(self.range());
+        let mut found = Pair { plain: nothing(), marked: nothing() };
+        let mut cut = nothing();
+        self.each_hit(section, &pair.core, |token, at, list, form| {
+            let (joint, set) = match token.split_last() {
+                Some((&PAIR, joint)) => (joint, &mut found.marked),
+                // Its pairs are there by themselves.
+                Some((&TRIPLE, _)) => return Some(()),
+                _ => (token, &mut found.plain),
+            };
+            match pair.fit(joint, at) {
+                Fit::Not => Some(()),
+                Fit::Cut => lists::add_to(list, form, self.base(), &mut cut),
+                Fit::Whole => lists::add_to(list, form, self.base(), set),
+            }
+        })?;
+        // Of two frequent words the joint is whole.
+        let mut either = nothing();
+        rare.iter().filter(|(word, _)| pair.words.contains(word)).for_each(|(_, docs)| either.union_with(docs));
+        cut.intersect_with(&either);
+        found.plain.union_with(&cut);
         Ok(found)
-    }
-
-    /// Adds the documents that have this very token.
-    pub(crate) fn exactly(&self, section: usize, token: &[u8], found: &mut DocSet) -> Result<()> {
-        self.piece(section, &Piece::new(&[token], true, true), found)
     }
 
     /// Adds the documents that have a token with the piece.
     fn piece(&self, section: usize, piece: &Piece, found: &mut DocSet) -> Result<()> {
-        self.each_hit(section, piece, |_, list, form| lists::add_to(list, form, self.base(), found))
+        self.each_hit(section, piece, |_, _, list, form| lists::add_to(list, form, self.base(), found))
     }
 
-    /// Gives the list of each token with the piece, and the token's last byte. `visit` says `None` of a list that is malformed.
+    /// Gives each token with the piece, where in it that begins, and the token's list. `visit` says `None` of a list that is malformed.
     fn each_hit(
         &self,
         section: usize,
         piece: &Piece,
-        mut visit: impl FnMut(u8, &[u8], Form) -> Option<()>,
+        mut visit: impl FnMut(&[u8], usize, &[u8], Form) -> Option<()>,
     ) -> Result<()> {
         let range = self.section_blocks(section);
         let range = if piece.is_prefix { self.blocks_with_prefix(range, piece.prefix())? } else { range };
@@ -145,7 +189,7 @@ impl Index {
         &self,
         number: usize,
         piece: &Piece,
-        visit: &mut impl FnMut(u8, &[u8], Form) -> Option<()>,
+        visit: &mut impl FnMut(&[u8], usize, &[u8], Form) -> Option<()>,
     ) -> Result<()> {
         let block = self.block(number)?;
         let tokens = block.tokens;
@@ -164,8 +208,10 @@ impl Index {
             let (list, form) = lists.next().ok_or_else(malformed)?;
             let rest = tokens.get(inside..).unwrap_or_default();
             let end = inside + memchr::memchr(DELIMITER, rest).ok_or_else(malformed)?;
-            let last = end.checked_sub(1).and_then(|last| tokens.get(last)).copied().unwrap_or_default();
-            visit(last, list, form).ok_or_else(malformed)?;
+            let start =
+                tokens.get(..inside).and_then(|before| memchr::memrchr(DELIMITER, before)).map_or(0, |at| at + 1);
+            let token = tokens.get(start..end).unwrap_or_default();
+            visit(token, inside - start, list, form).ok_or_else(malformed)?;
             // Behind the delimiter that ends the token; a pattern may begin with that very delimiter.
             at = end + 1;
             match piece.finder().find(tokens.get(end..).unwrap_or_default()) {

@@ -5,7 +5,7 @@ use model::{Error, ErrorKind};
 use crate::codec::Input;
 
 /// The first bytes of a footer.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"MYSRCH\x02\n");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"MYSRCH\x03\n");
 /// Bytes of the footer.
 pub const FOOTER_BYTES: usize = 64;
 /// Bytes of an entry in the table of the blocks.

@@ -1,5 +1,5 @@
 //! The words that very many documents have, and pairs of them. What stands around them is noted too: of a rare word it costs little to look
-//! at every document that has it, of these it would be nearly all.
+//! at every document that has it, of these it would be nearly all. Only fields in which joints are noted have them.
 //!
 //! Which words these are changes what is written, and never an answer: each token says by its form what it knows
 //! ([`crate::links`]), so that documents which were taken in with different words lie together in an image.
@@ -11,11 +11,10 @@ use crate::build::{Builder, Keyed};
 
 /// A longer word is none of these, bytes.
 pub(crate) const FREQUENT_BYTES_MAX: usize = 24;
-/// A word is frequent that one in so many documents has; of fields without joints, in which phrases are rarely looked for, more must.
-const WORD_SHARE: usize = 6;
-const WORD_SHARE_WITHOUT_JOINTS: usize = 3;
+/// A word is frequent that one in so many documents has.
+const WORD_SHARE: usize = 5;
 /// A pair is frequent that one in so many documents has.
-const PAIR_SHARE: usize = 48;
+const PAIR_SHARE: usize = 32;
 /// And at least so many: a handful of messages says nothing of the others.
 const DOCUMENTS_MIN: usize = 6;
 /// Of each field: more would be of no use.
@@ -43,10 +42,9 @@ impl Frequent {
         let docs = sample.len();
         let field = |number: usize| {
             let least = |share: usize| (docs / share).max(DOCUMENTS_MIN);
-            let share = if sample.has_joints(number) { WORD_SHARE } else { WORD_SHARE_WITHOUT_JOINTS };
             let words = match known.field(number) {
                 Some(known) if !known.words.is_empty() => known.words.clone(),
-                _ => sample.frequent_words(number, least(share), WORDS_MAX).into_iter().collect(),
+                _ => sample.frequent_words(number, least(WORD_SHARE), WORDS_MAX).into_iter().collect(),
             };
             let pairs = sample.frequent_pairs(number, least(PAIR_SHARE), PAIRS_MAX).into_iter().collect();
             FrequentField { words, pairs }
@@ -57,6 +55,11 @@ impl Frequent {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.fields.iter().all(|field| field.words.is_empty())
+    }
+
+    /// From the words and pairs of each field.
+    pub(crate) fn of(fields: Vec<FrequentField>) -> Self {
+        Frequent { fields: Arc::new(fields) }
     }
 
     pub(crate) fn field(&self, number: usize) -> Option<&FrequentField> {

@@ -5,8 +5,9 @@
 //! them. A needle all of one class lies inside one token of that class, so that the documents that contain it are exactly those of the
 //! tokens that contain it: one substring scan over the dictionary, and no look at any text. A needle of several tokens is in documents
 //! that have a token with its first piece at the end, one equal to each piece in the middle, and one with its last piece at the
-//! beginning: a superset, which the caller verifies. Of words that very many documents have, what stands around them and what they
-//! meet is noted as well ([`Frequent`]): there the superset would be nearly everything, and so it is mostly known.
+//! beginning: a superset, which the caller verifies. Where a field is cut for it ([`Cut::Joints`]), what meets is noted as well, so that short
+//! needles of several tokens are exact and the superset of longer ones is small; and of words that very many documents have ([`Frequent`])
+//! what stands around them.
 //!
 //! Invariant (exactness): [`Index::find`] never leaves out a document that contains the needle in one of its texts, and names none that
 //! does not as one that surely does. `tests/exact.rs` compares with a naive scan.

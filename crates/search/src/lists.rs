@@ -33,7 +33,7 @@ impl Form {
 }
 
 /// A Rice code is slower to read: it has to be this much shorter, percent.
-const RICE_PERCENT_MAX: usize = 88;
+const RICE_PERCENT_MAX: usize = 95;
 
 /// Appends the list of `docs`, which rise strictly; how it is written.
 pub(crate) fn encode(docs: &[u32], out: &mut Vec<u8>) -> Form {

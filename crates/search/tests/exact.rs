@@ -101,6 +101,23 @@ fn frequent(random: &mut Prng, documents: &[(u64, &Document)]) -> Frequent {
     known
 }
 
+/// The digests of an image made anew with what the old one says was frequent.
+fn anew(index: &Index, documents: &BTreeMap<u64, Document>) -> search::Digests {
+    let mut frequent = index.frequent(0..u64::MAX).unwrap();
+    let mut builder = Builder::new(0, &CUTS, &Frequent::default());
+    for id in index.covered().iter().cloned().flatten() {
+        builder.set_frequent(frequent.remove(&id).unwrap_or_default());
+        builder.document(id).unwrap();
+        number_of(id).into_iter().for_each(|number| builder.number(number));
+        for (field, text) in &documents[&id] {
+            builder.field(*field);
+            builder.text(text);
+        }
+    }
+    assert!(frequent.is_empty());
+    Index::open(Mapped::from_vec(builder.finish_in_memory().unwrap())).unwrap().digests().unwrap()
+}
+
 /// Feeds texts cut into chunks at random.
 fn build(random: &mut Prng, base: u64, documents: &[(u64, &Document)]) -> Index {
     let frequent = frequent(random, documents);
@@ -175,7 +192,12 @@ fn compare(random: &mut Prng, indexes: &[&Index], documents: &BTreeMap<u64, Docu
         };
         let found = ask(indexes, &fields, &text);
         assert!(found.1.iter().all(|id| documents.contains_key(&id)), "{text:?}");
-        exact += usize::from(is_right(&found, &scan(documents, &fields, &text), &text));
+        let is_exact = is_right(&found, &scan(documents, &fields, &text), &text);
+        assert!(
+            is_exact || text.len() != 2 || fields != [2],
+            "{text:?}: what is short is known where joints are noted"
+        );
+        exact += usize::from(is_exact);
     }
     exact
 }
@@ -212,7 +234,8 @@ fn the_index_says_what_a_scan_says() {
         compare(&mut random, &parts, &documents, 50);
         let parts: Vec<&Index> = parts.into_iter().filter(|part| part.documents() > 0).collect();
         let one = merged(&parts, &|_| true);
-        assert_eq!(one.digests().unwrap(), whole.digests().unwrap());
+        assert_eq!(one.digests().unwrap(), anew(&one, &documents));
+        assert_eq!(whole.digests().unwrap(), anew(&whole, &documents));
         compare(&mut random, &[&one], &documents, 50);
 
         // Without every third document.
@@ -229,9 +252,7 @@ fn the_index_says_what_a_scan_says() {
             let expected = expected.filter(|id| number_of(*id).is_some_and(|number| (-3..=9).contains(&number)));
             assert!(found.iter().eq(expected));
         }
-        let mut all = whole.digests().unwrap();
-        all.retain(|id, _| is_live(*id));
-        assert_eq!(fewer.digests().unwrap(), all);
+        assert_eq!(fewer.digests().unwrap(), anew(&fewer, &documents));
     }
     assert!(exact > 5000, "{exact}");
 }

@@ -4,6 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod formats;
+#[path = "../../store-sql/tests/support/mariadb.rs"]
+mod mariadb;
+#[path = "formats/sql.rs"]
+mod sql;
 mod support;
 
 use std::collections::BTreeSet;
@@ -220,7 +224,9 @@ fn act(clients: &mut [Client], prng: &mut Prng) {
 
 fn play(seed: u64, format: Format) {
     let mut prng = Prng::new(seed);
-    let context = support::context_with(seed, Settings::default(), "ann", |store, name| format.create(store, name));
+    let cluster = (format == Format::Sql).then(sql::cluster);
+    let create = |store: &store::Store, name: &model::AccountName| format.create(store, name);
+    let context = support::context_with(seed, Settings::default(), cluster, "ann", create);
     let mut clients: Vec<Client> =
         ["", "IMAP4rev2", "QRESYNC", "CONDSTORE"].iter().map(|enable| Client::new(&context, enable)).collect();
     for _ in 0..60 {
@@ -280,4 +286,9 @@ fn on_mbox_files() {
 #[test]
 fn on_maildirs() {
     play_seeds(0..100, Format::Maildir);
+}
+
+#[test]
+fn on_a_database() {
+    play_seeds(0..25, Format::Sql);
 }

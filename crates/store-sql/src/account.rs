@@ -50,6 +50,11 @@ impl Account {
         Account { pool, watch, node, id, incarnation, lease, tenure, heads, swept_at }
     }
 
+    /// Its log hears of nothing any more.
+    pub(crate) fn detach(&self) {
+        self.watch.remove(self.id);
+    }
+
     pub(crate) fn tenure(&self) -> MutexGuard<'_, Option<Tenure>> {
         self.tenure.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -136,7 +141,7 @@ impl Journal for Account {
     fn commit(&self, state: &State, batch: &[Transacted<'_>]) -> Result<()> {
         let not_ours = || taken_over("this node may no longer write to the account");
         let tenure = (*self.tenure()).ok_or_else(not_ours)?;
-        let is_behind = batch.first().is_some_and(|first| first.modseq != ModSeq(tenure.modseq).next());
+        let is_behind = batch.first().is_some_and(|first| first.before != ModSeq(tenure.modseq));
         let fresh = || if is_behind { Err(taken_over("the change was made on an older state")) } else { Ok(()) };
         let result = fresh().and_then(|()| Script::new(self.id, state, batch)).and_then(|script| {
             let begun = self.pool.env().clock.monotonic();

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use index::Journal;
-use model::{AccountName, Error, ErrorKind, MailboxId, MailboxName, Result};
+use model::{AccountName, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 use platform::Env;
-use store::Cluster;
+use store::{Cluster, ClusterCopy};
 
 use crate::account::Account;
 use crate::failure::{Failure, damaged};
+use crate::lease::NO_NODE;
 use crate::pool::Pool;
 use crate::schema;
+use crate::tls::Tls;
 use crate::watch::Watch;
 
 /// How a database is used.
@@ -33,6 +35,8 @@ pub struct Settings {
     pub poll: Duration,
     /// How long a node that says nothing keeps the right to write to an account.
     pub lease: Duration,
+    /// With `None` connections are not encrypted.
+    pub tls: Option<Tls>,
 }
 
 impl Default for Settings {
@@ -44,6 +48,7 @@ impl Default for Settings {
             retry: Duration::from_secs(5),
             poll: Duration::from_millis(100),
             lease: Duration::from_secs(5),
+            tls: None,
         }
     }
 }
@@ -93,8 +98,18 @@ impl Database {
 }
 
 impl Database {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// An account that was found.
+    pub(crate) fn account(&self, id: u64, incarnation: u32) -> Arc<Account> {
+        let (pool, watch) = (Arc::clone(&self.pool), Arc::clone(&self.watch));
+        Arc::new(Account::new(pool, watch, self.node, id, incarnation, self.settings.lease))
+    }
+
     /// Removes the rows of accounts that were removed; also of those of which somebody else did not finish the removal.
-    fn clear_removed(&self) -> Result<()> {
+    pub(crate) fn clear_removed(&self) -> Result<()> {
         let removed: Vec<u64> = self.pool.run("looking for removed accounts", |connection| {
             Ok(connection.exec("SELECT id FROM account WHERE owner = ?", (REMOVED,))?)
         })?;
@@ -154,11 +169,7 @@ impl Cluster for Database {
     fn find(&self, name: &AccountName) -> Result<Option<Arc<dyn Journal>>> {
         schema::check(&self.pool)?;
         let found = self.pool.run("looking for an account", |connection| find(connection, name))?;
-        let account = |(id, incarnation)| {
-            let (pool, watch) = (Arc::clone(&self.pool), Arc::clone(&self.watch));
-            Arc::new(Account::new(pool, watch, self.node, id, incarnation, self.settings.lease)) as Arc<dyn Journal>
-        };
-        Ok(found.map(account))
+        Ok(found.map(|(id, incarnation)| self.account(id, incarnation) as Arc<dyn Journal>))
     }
 
     fn delete(&self, name: &AccountName) -> Result<()> {
@@ -169,7 +180,7 @@ impl Cluster for Database {
         self.pool.run("removing an account", |connection| {
             Ok(connection.exec_drop(
                 "UPDATE account SET name = ?, owner = ?, epoch = epoch + 1 WHERE id = ?",
-                (format!("{REMOVED_PREFIX}{id}"), REMOVED, id),
+                (removed_name(id), REMOVED, id),
             )?)
         })?;
         self.clear_removed()
@@ -184,6 +195,27 @@ impl Cluster for Database {
         names.sort();
         Ok(names)
     }
+
+    fn copy(&self, name: &AccountName, make: bool) -> Result<Option<Arc<dyn ClusterCopy>>> {
+        self.copy_of(name, make)
+    }
+
+    fn publish(&self, name: &AccountName) -> Result<()> {
+        self.publish_copy(name)
+    }
+
+    fn retire(&self, name: &AccountName, modseq: ModSeq) -> Result<bool> {
+        self.retire_account(name, modseq)
+    }
+
+    fn drop_copy(&self, name: &AccountName) -> Result<()> {
+        self.drop_copy_of(name)
+    }
+}
+
+/// What a removed account is called: no account can be.
+pub(crate) fn removed_name(id: u64) -> String {
+    format!("{REMOVED_PREFIX}{id}")
 }
 
 /// The owner of an account that was removed and whose rows are going.
@@ -209,9 +241,11 @@ const TABLES: [&str; 12] = [
     "body",
 ];
 
-fn find(connection: &mut Conn, name: &AccountName) -> Result<Option<(u64, u32)>, Failure> {
-    let row =
-        connection.exec_first("SELECT id, incarnation FROM account WHERE name = ?", (name.as_str().as_bytes(),))?;
+pub(crate) fn find(connection: &mut Conn, name: &AccountName) -> Result<Option<(u64, u32)>, Failure> {
+    let row = connection.exec_first(
+        "SELECT id, incarnation FROM account WHERE name = ? AND owner < ?",
+        (name.as_str().as_bytes(), NO_NODE),
+    )?;
     row.map(|row: mysql::Row| mysql::from_row_opt(row).map_err(damaged)).transpose()
 }
 

@@ -15,7 +15,6 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::account::Account;
-use crate::database::REMOVED;
 use crate::failure::{Failure, damaged};
 use crate::read;
 
@@ -23,6 +22,13 @@ use crate::read;
 const LOOK: Duration = Duration::from_millis(10);
 /// The owner is told again that we want the account: it may have handed it to us, and taken it again when we were too slow to see that.
 const TELL_AGAIN: Duration = Duration::from_millis(500);
+
+/// Owners from here on are none: the account is not here, or not any more.
+pub(crate) const NO_NODE: u64 = u64::MAX - 2;
+/// The owner of an account that has moved to another cell ([`crate::moving`]).
+pub(crate) const MOVED: u64 = u64::MAX - 2;
+/// The owner of a copy of an account that lives elsewhere ([`crate::copies`]).
+pub(crate) const COPY: u64 = u64::MAX - 1;
 
 /// This node's right to write to an account.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +68,7 @@ fn owner(connection: &mut Conn, account: u64, incarnation: u32) -> Result<Owner,
     let row = row.ok_or_else(|| Failure::Ours(removed()))?;
     let (modseq, epoch, owner, is_alive, now): (u64, u64, u64, bool, u32) =
         mysql::from_row_opt(row).map_err(damaged)?;
-    if owner == REMOVED {
+    if owner >= NO_NODE {
         return Err(removed().into());
     }
     if now != incarnation {
@@ -177,8 +183,9 @@ impl Account {
             connection.query_drop("START TRANSACTION")?;
             let found = owner(connection, self.id, self.incarnation)?;
             if found.owner == self.node && found.epoch == tenure.epoch {
+                // Anyone: by its number one would always come before another that waits for as long as it does.
                 let next = connection.exec_first(
-                    "SELECT node FROM wanted WHERE account = ? AND node <> ? ORDER BY node LIMIT 1",
+                    "SELECT node FROM wanted WHERE account = ? AND node <> ? ORDER BY RAND() LIMIT 1",
                     (self.id, self.node),
                 )?;
                 match next {

@@ -10,19 +10,31 @@
 //! - `(epoch, modseq)` names a commit. When the answer to a COMMIT is lost, the row says whether it was done (`account`).
 //! - Whatever the database does, a caller hears [`model::ErrorKind::Io`] and can try again; nothing is closed for good.
 //!
+//! An account may move: out of a database and into one (`copies`, `copy`), and from one database to another (`cells`, `moving`).
+//!
 //! Schema: `schema/`, explained in `docs/sql.md`. Why it is so: `docs/decisions/0011-sql.md`.
 
 mod account;
 mod bytes;
+mod cells;
 mod columns;
+mod copies;
+mod copy;
 mod database;
 mod failure;
 mod lease;
+mod moving;
 mod pool;
+mod raw;
 mod read;
 mod rows;
 mod schema;
+mod tls;
 mod watch;
 mod write;
 
+pub use cells::{CellCluster, Cells, FIRST_CELL};
 pub use database::{Database, Settings};
+pub use moving::{MoveReport, Watcher};
+pub use raw::{RawLoad, RawRate};
+pub use tls::Tls;

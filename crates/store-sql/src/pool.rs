@@ -87,6 +87,7 @@ impl Pool {
             };
             let opts = OptsBuilder::from_opts(Opts::from_url(url).map_err(invalid)?);
             let opts = opts.tcp_connect_timeout(Some(timeout)).read_timeout(Some(timeout));
+            let opts = opts.ssl_opts(settings.tls.as_ref().map(crate::tls::opts));
             let opts = opts.write_timeout(Some(timeout)).stmt_cache_size(STATEMENTS_MAX).prefer_socket(false);
             Ok(Opts::from(opts))
         };

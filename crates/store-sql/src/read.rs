@@ -9,6 +9,7 @@ use mysql::prelude::Queryable;
 
 use crate::database::REMOVED;
 use crate::failure::{Failure, damaged};
+use crate::lease::NO_NODE;
 
 /// What the account's own row says.
 #[derive(Clone, Copy, Debug)]
@@ -21,9 +22,18 @@ pub(crate) struct Head {
 
 /// The head of an account; `None`: it was removed.
 pub(crate) fn head(connection: &mut Conn, account: u64) -> Result<Option<Head>, Failure> {
+    head_below(connection, account, NO_NODE)
+}
+
+/// The same of an account that nobody is served from.
+pub(crate) fn head_of_any(connection: &mut Conn, account: u64) -> Result<Option<Head>, Failure> {
+    head_below(connection, account, REMOVED)
+}
+
+fn head_below(connection: &mut Conn, account: u64, owner: u64) -> Result<Option<Head>, Failure> {
     let row = connection.exec_first(
-        "SELECT modseq, email_id_next, mailbox_id_next, uidvalidity_last FROM account WHERE id = ? AND owner <> ?",
-        (account, REMOVED),
+        "SELECT modseq, email_id_next, mailbox_id_next, uidvalidity_last FROM account WHERE id = ? AND owner < ?",
+        (account, owner),
     )?;
     Ok(row.map(|(modseq, email_id_next, mailbox_id_next, uidvalidity_last)| Head {
         modseq,

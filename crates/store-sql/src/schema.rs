@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::pool::Pool;
 
 /// The statements of each version, from 1 on.
-const VERSIONS: [&str; 1] = [include_str!("../schema/0001.sql")];
+const VERSIONS: [&str; 2] = [include_str!("../schema/0001.sql"), include_str!("../schema/0002.sql")];
 
 /// The version that this program needs.
 pub(crate) fn newest() -> u32 {

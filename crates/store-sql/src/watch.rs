@@ -10,6 +10,7 @@ use index::Log;
 use model::ErrorKind;
 use mysql::prelude::Queryable;
 
+use crate::lease::NO_NODE;
 use crate::pool::Pool;
 
 /// Accounts in one question.
@@ -59,6 +60,11 @@ impl Watch {
     pub(crate) fn add(&self, account: u64, log: Weak<Log>) {
         self.shared().open.insert(account, log);
         self.changed.notify_all();
+    }
+
+    /// The account is not here any more.
+    pub(crate) fn remove(&self, account: u64) {
+        self.shared().open.remove(&account);
     }
 
     fn run(&self, poll: Duration) {
@@ -113,14 +119,16 @@ impl Watch {
             .collect();
         for accounts in followed.chunks(ACCOUNTS_PER_QUESTION) {
             let ids: Vec<String> = accounts.iter().map(|(id, _)| id.to_string()).collect();
-            let question = format!("SELECT id, modseq FROM account WHERE id IN ({})", ids.join(","));
+            let question =
+                format!("SELECT id, modseq FROM account WHERE id IN ({}) AND owner < {NO_NODE}", ids.join(","));
             let answers: BTreeMap<u64, u64> = self
                 .pool
                 .run("looking for news", |connection| Ok(connection.query::<(u64, u64), _>(&question)?))?
                 .into_iter()
                 .collect();
             for (id, log) in accounts {
-                if answers.get(id).is_some_and(|modseq| *modseq != log.state().modseq().0) {
+                // One that is not there may have moved.
+                if answers.get(id).is_none_or(|modseq| *modseq != log.state().modseq().0) {
                     note(log.catch_up());
                 }
             }

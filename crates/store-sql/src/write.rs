@@ -41,17 +41,18 @@ enum Statement {
 
 const ENTRY: &str = "INSERT INTO entry (account, mailbox, uid, email_id, flags, flags_high, modseq, internal_date, zone_minutes, \
                      save_date, size)";
-const MAILBOX: &str = "INSERT INTO mailbox (account, id, name, uidvalidity, uidnext, highest_modseq, created, special_use, \
+pub(crate) const MAILBOX: &str = "INSERT INTO mailbox (account, id, name, uidvalidity, uidnext, highest_modseq, created, special_use, \
                        recent_floor, vanished_floor, deleted_at, touched)";
-const MAILBOX_AGAIN: &str = " ON DUPLICATE KEY UPDATE name = VALUES(name), uidnext = VALUES(uidnext), \
+pub(crate) const MAILBOX_AGAIN: &str = " ON DUPLICATE KEY UPDATE name = VALUES(name), uidnext = VALUES(uidnext), \
                              highest_modseq = VALUES(highest_modseq), special_use = VALUES(special_use), \
                              recent_floor = VALUES(recent_floor), vanished_floor = VALUES(vanished_floor), \
                              deleted_at = VALUES(deleted_at), touched = VALUES(touched)";
-const KEYWORD: &str = "INSERT INTO keyword (account, mailbox, number, name, touched)";
-const ANNOTATION: &str = "INSERT INTO annotation (account, mailbox, name, value, touched)";
-const ANNOTATION_AGAIN: &str = " ON DUPLICATE KEY UPDATE value = VALUES(value), touched = VALUES(touched)";
-const SUBSCRIPTION: &str = "INSERT INTO subscription (account, name, subscribed, touched)";
-const SUBSCRIPTION_AGAIN: &str = " ON DUPLICATE KEY UPDATE subscribed = VALUES(subscribed), touched = VALUES(touched)";
+pub(crate) const KEYWORD: &str = "INSERT INTO keyword (account, mailbox, number, name, touched)";
+pub(crate) const ANNOTATION: &str = "INSERT INTO annotation (account, mailbox, name, value, touched)";
+pub(crate) const ANNOTATION_AGAIN: &str = " ON DUPLICATE KEY UPDATE value = VALUES(value), touched = VALUES(touched)";
+pub(crate) const SUBSCRIPTION: &str = "INSERT INTO subscription (account, name, subscribed, touched)";
+pub(crate) const SUBSCRIPTION_AGAIN: &str =
+    " ON DUPLICATE KEY UPDATE subscribed = VALUES(subscribed), touched = VALUES(touched)";
 
 impl<'a> Script<'a> {
     /// The statements of a batch; parses its messages. `state` is that after it.
@@ -71,6 +72,12 @@ impl<'a> Script<'a> {
             script.mailbox(state, id, last);
         }
         Ok(script)
+    }
+
+    /// The statements that add messages.
+    pub(crate) fn of_messages(account: u64, messages: &'a [(EmailId, PendingMessage)]) -> Result<Script<'a>> {
+        let messages = messages.iter().map(|(id, message)| Ok((*id, message, columns::of(message)?)));
+        Ok(Script { account, messages: messages.collect::<Result<_>>()?, statements: Vec::new() })
     }
 
     fn event(&mut self, state: &State, of: &Transacted<'_>, event: &Event, touched: &mut BTreeSet<MailboxId>) {
@@ -323,6 +330,6 @@ fn any_mailbox(state: &State, id: MailboxId) -> Option<&Mailbox> {
 }
 
 /// Flags as their two columns.
-fn halves(flags: Flags) -> (u64, u64) {
+pub(crate) fn halves(flags: Flags) -> (u64, u64) {
     (flags.0 as u64, (flags.0 >> 64) as u64)
 }

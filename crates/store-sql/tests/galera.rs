@@ -6,6 +6,8 @@ extern crate mailyard_store_sql as store_sql;
 
 #[path = "support/galera.rs"]
 mod galera;
+#[path = "support/mariadb.rs"]
+mod mariadb;
 #[path = "support/nodes.rs"]
 mod nodes;
 

@@ -1,6 +1,9 @@
-//! The search's figures on this machine. `search fill DIRECTORY FILE.mbox` imports into a store in DIRECTORY, indexes it, and shows how
-//! fast and in how much memory; `search ask DIRECTORY [WORD]` times needles of every kind, taken from the mail that is there, and shows each
-//! kind as a distribution with what was slowest (only kinds whose name has WORD).
+//! The search's figures on this machine.
+//!
+//! * `search fill DIRECTORY FILE.mbox` imports into a store in DIRECTORY, indexes it, and shows how fast, in how much memory, and how large;
+//! * `search index DIRECTORY` removes the index and has it made again;
+//! * `search ask DIRECTORY [WORD]` times needles of every kind, taken from the mail that is there, and shows each kind as a distribution
+//!   with what was slowest; with a WORD, only kinds whose name has it.
 #![allow(clippy::unwrap_used, reason = "a tool for developers")]
 
 extern crate mailyard_store as store;
@@ -74,12 +77,14 @@ fn fill(dir: &Path, mbox: &Path) {
         milliseconds(longest),
         peak_mib()
     );
-    reindex(dir, &store, bytes);
     sizes(dir, &account);
 }
 
 /// Removes the index's files and has them made again.
-fn reindex(dir: &Path, store: &Store, bytes: f64) {
+fn index(dir: &Path) {
+    let store = open(dir);
+    let account = store.account(&user()).unwrap();
+    let bytes = account.stats().unwrap().message_bytes as f64 / 1e6;
     let env = store.env();
     for path in parts(dir) {
         env.disk.remove(&path).unwrap();
@@ -140,7 +145,13 @@ fn sizes(dir: &Path, account: &Account) {
     }
     let lens: Vec<u64> = parts(dir).iter().map(|path| std::fs::metadata(path).unwrap().len()).collect();
     let sum: u64 = lens.iter().sum();
-    println!("{} parts, {:.1} MB; text {:.1} MB; {:.3}", lens.len(), sum as f64 / 1e6, count.0 as f64 / 1e6, sum as f64 / count.0 as f64);
+    println!(
+        "{} parts, {:.1} MB; text {:.1} MB; {:.3}",
+        lens.len(),
+        sum as f64 / 1e6,
+        count.0 as f64 / 1e6,
+        sum as f64 / count.0 as f64
+    );
     for path in parts(dir) {
         let image = platform::Mapped::from_vec(std::fs::read(path).unwrap());
         for (section, [tokens, token_bytes, lists]) in search::Index::open(image).unwrap().section_bytes() {
@@ -228,17 +239,64 @@ fn text(needles: impl IntoIterator<Item = String>) -> Vec<(String, Query)> {
 }
 
 const KNOWN: [&str; 34] = [
-    "happy", "free", "ha", "e", "the", "of the", "one of the", "in the world", "you, ", ", and", " the", " the ", ". I", ".com",
-    "http://www", "free money", " have a ", " bo", ". i", "i'm", "'s", "n't", "1.", "20", "2002", "0", "--", "> ", "\r\n\r\n", "\r\n> ",
-    "a lot of", "as well as the", "\u{e9}", "\u{65e5}\u{672c}",
+    "happy",
+    "free",
+    "ha",
+    "e",
+    "the",
+    "of the",
+    "one of the",
+    "in the world",
+    "you, ",
+    ", and",
+    " the",
+    " the ",
+    ". I",
+    ".com",
+    "http://www",
+    "free money",
+    " have a ",
+    " bo",
+    ". i",
+    "i'm",
+    "'s",
+    "n't",
+    "1.",
+    "20",
+    "2002",
+    "0",
+    "--",
+    "> ",
+    "\r\n\r\n",
+    "\r\n> ",
+    "a lot of",
+    "as well as the",
+    "\u{e9}",
+    "\u{65e5}\u{672c}",
 ];
 
 /// Names of fields and texts in them.
 const FIELDS: [(&str, &str); 20] = [
-    ("Message-ID", "@"), ("Message-ID", ".com"), ("Message-ID", "<2002"), ("Received", "from"), ("Received", "localhost"),
-    ("Received", "for <"), ("Content-Type", "text"), ("Content-Type", "text/plain"), ("Content-Type", "charset=us-ascii"),
-    ("X-Mailer", "mozilla"), ("X-Mailer", "outlook express"), ("List-Id", "."), ("List-Id", ""), ("Date", "2002"), ("Date", "aug 2002"),
-    ("References", "<"), ("In-Reply-To", "com>"), ("Precedence", "bulk"), ("X-Nowhere", "x"), ("Return-Path", "admin@"),
+    ("Message-ID", "@"),
+    ("Message-ID", ".com"),
+    ("Message-ID", "<2002"),
+    ("Received", "from"),
+    ("Received", "localhost"),
+    ("Received", "for <"),
+    ("Content-Type", "text"),
+    ("Content-Type", "text/plain"),
+    ("Content-Type", "charset=us-ascii"),
+    ("X-Mailer", "mozilla"),
+    ("X-Mailer", "outlook express"),
+    ("List-Id", "."),
+    ("List-Id", ""),
+    ("Date", "2002"),
+    ("Date", "aug 2002"),
+    ("References", "<"),
+    ("In-Reply-To", "com>"),
+    ("Precedence", "bulk"),
+    ("X-Nowhere", "x"),
+    ("Return-Path", "admin@"),
 ];
 
 fn kinds(account: &Account, view: &View, wanted: &str) -> Vec<(String, Vec<(String, Query)>)> {
@@ -248,9 +306,17 @@ fn kinds(account: &Account, view: &View, wanted: &str) -> Vec<(String, Vec<(Stri
     let mut kinds: Vec<(String, Vec<(String, Query)>)> = vec![
         ("known".into(), body(KNOWN.map(str::to_owned))),
         ("known text".into(), text(KNOWN.map(str::to_owned))),
-        ("a character".into(), body(letters().chain(('0'..='9').map(String::from)).chain(".,-:/<>'\"()_ ".chars().map(String::from)))),
+        (
+            "a character".into(),
+            body(letters().chain(('0'..='9').map(String::from)).chain(".,-:/<>'\"()_ ".chars().map(String::from))),
+        ),
         ("two letters".into(), body(letters().flat_map(|a| letters().map(move |b| a.clone() + &b)))),
-        ("three letters".into(), body(pieces(&texts, &mut random, 3..4).into_iter().filter(|piece| piece.chars().all(char::is_alphanumeric)))),
+        (
+            "three letters".into(),
+            body(
+                pieces(&texts, &mut random, 3..4).into_iter().filter(|piece| piece.chars().all(char::is_alphanumeric)),
+            ),
+        ),
         ("two characters".into(), body(pieces(&texts, &mut random, 2..3))),
         ("three characters".into(), body(pieces(&texts, &mut random, 3..4))),
         ("4 to 8 characters".into(), body(pieces(&texts, &mut random, 4..9))),
@@ -270,11 +336,15 @@ fn kinds(account: &Account, view: &View, wanted: &str) -> Vec<(String, Vec<(Stri
     for count in 2..6 {
         let phrases = phrases(&texts, &mut random, count);
         kinds.push((format!("{count} words"), body(phrases.clone())));
-        kinds.push((format!("{count} words in spaces"), body(phrases.iter().take(60).map(|words| format!(" {words} ")))));
+        kinds.push((
+            format!("{count} words in spaces"),
+            body(phrases.iter().take(60).map(|words| format!(" {words} "))),
+        ));
         let cut = |words: &String| words.chars().skip(1).take(words.chars().count().saturating_sub(2)).collect();
         kinds.push((format!("{count} words, cut"), body(phrases.iter().take(60).map(cut))));
     }
-    let named = |(name, text): (&str, &str)| (format!("{name}: {text}"), Query::Header(name.to_owned(), text.to_owned()));
+    let named =
+        |(name, text): (&str, &str)| (format!("{name}: {text}"), Query::Header(name.to_owned(), text.to_owned()));
     kinds.push(("header".into(), FIELDS.into_iter().map(named).collect()));
     let common = [("From", "john"), ("From", "@"), ("To", "list"), ("Subject", "re:"), ("Subject", "a"), ("Cc", "b")];
     kinds.push(("header, named".into(), common.into_iter().map(named).collect()));
@@ -304,7 +374,9 @@ fn ask(dir: &Path, wanted: &str) {
             times.push((milliseconds(time), found, needle));
         }
         times.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let at = |part: usize| times.get((times.len() * part / 100).min(times.len().saturating_sub(1))).map_or(0.0, |time| time.0);
+        let at = |part: usize| {
+            times.get((times.len() * part / 100).min(times.len().saturating_sub(1))).map_or(0.0, |time| time.0)
+        };
         println!("{kind:<40} {:>5} {:>8.2} {:>8.2} {:>8.2}", times.len(), at(50), at(90), at(100));
         for (time, found, needle) in times.iter().rev().take(SHOWN) {
             println!("        {time:>8.2} {found:>7} {needle:?}");
@@ -343,7 +415,8 @@ fn main() {
     let arg = |at: usize| args.get(at).map(String::as_str);
     match (arg(1), arg(2), arg(3)) {
         (Some("fill"), Some(dir), Some(mbox)) => fill(Path::new(dir), Path::new(mbox)),
+        (Some("index"), Some(dir), _) => index(Path::new(dir)),
         (Some("ask"), Some(dir), wanted) => ask(Path::new(dir), wanted.unwrap_or_default()),
-        _ => eprintln!("search fill DIRECTORY FILE.mbox; search ask DIRECTORY [WORD]"),
+        _ => eprintln!("search fill DIRECTORY FILE.mbox; search index DIRECTORY; search ask DIRECTORY [WORD]"),
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! Invariant: but for [`Account::begin`], a function that changes something returns when the change is durable.
 
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use index::{Log, State, Transaction};
+use index::{HandOver, Log, State, Transaction};
 use model::{
     AccountName, DateTime, EmailId, Error, ErrorKind, Keyword, MailboxId, MailboxName, ModSeq, Result, SpecialUse,
     SystemFlag, Uid, UidSet, UidValidity,
@@ -13,6 +14,7 @@ use model::{
 use platform::Env;
 
 use crate::again;
+use crate::cluster::Cluster;
 use crate::convert;
 use crate::edit::{Edit, Effects};
 use crate::format::files::{Files, ForeignSlot, Moment, Patience};
@@ -34,21 +36,84 @@ pub struct Account {
 pub(crate) struct Inner {
     name: AccountName,
     env: Env,
-    log: Arc<Log>,
+    /// What it stands on: another log once it has moved into a database, or out of one.
+    ground: RwLock<Ground>,
     listeners: Arc<Listeners>,
+    writes: Arc<Writes>,
     recent: RecentFloors,
     message_bytes_max: u64,
     quota: QuotaLimits,
     /// Held for reading while a change is made, so that none is made for the files before and followed by those after.
     files: RwLock<Option<Arc<dyn Files>>>,
-    foreign: Arc<ForeignSlot>,
     options: Options,
-    search: SearchIndex,
+    home: Option<Home>,
+}
+
+/// A log, and what belongs to it.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    log: Arc<Log>,
+    foreign: Arc<ForeignSlot>,
+    search: Arc<SearchIndex>,
+}
+
+impl Ground {
+    pub(crate) fn new(env: &Env, log: Arc<Log>, foreign: Arc<ForeignSlot>) -> Self {
+        let search = Arc::new(SearchIndex::new(env, &log));
+        Ground { log, foreign, search }
+    }
+}
+
+/// Where the store has the account, and where it can move to.
+#[derive(Clone)]
+pub(crate) struct Home {
+    pub(crate) cluster: Arc<dyn Cluster>,
+    /// Of its own log.
+    pub(crate) dir: PathBuf,
+    /// What this node keeps of it while it is in the database.
+    pub(crate) cache_dir: PathBuf,
+    pub(crate) hand_over: Option<HandOver>,
 }
 
 impl Inner {
-    pub(crate) fn log(&self) -> &Arc<Log> {
-        &self.log
+    fn ground(&self) -> Ground {
+        self.ground.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn log(&self) -> Arc<Log> {
+        self.ground().log
+    }
+
+    /// Where it is and can go; `None`: there is no database.
+    pub(crate) fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
+    }
+
+    pub(crate) fn name(&self) -> &AccountName {
+        &self.name
+    }
+
+    /// From now on it stands on this, which has the same mailboxes, entries and numbers.
+    pub(crate) fn move_to(&self, held: &mut Held<'_>, ground: Ground, files: Option<Arc<dyn Files>>) {
+        let old = self.log();
+        self.listen_to(&ground.log);
+        if let Some(hand_over) = self.home.as_ref().and_then(|home| home.hand_over.as_ref()) {
+            ground.log.hand_over_to(Arc::clone(hand_over));
+        }
+        held.foreign = Arc::clone(&ground.foreign);
+        *self.ground.write().unwrap_or_else(PoisonError::into_inner) = ground;
+        held.set_files(files);
+        old.set_listener(None);
+        // Whoever looks from now on sees all there is.
+        self.listeners.call();
+    }
+
+    fn listen_to(&self, log: &Arc<Log>) {
+        let (to_call, count) = (Arc::clone(&self.listeners), self.writes.counter(log));
+        log.set_listener(Some(Box::new(move |state| {
+            count(state.modseq().0);
+            to_call.call();
+        })));
     }
 
     /// The limits of accounts that have none of their own.
@@ -57,8 +122,8 @@ impl Inner {
     }
 
     /// What text search is answered from.
-    pub(crate) fn search(&self) -> &SearchIndex {
-        &self.search
+    pub(crate) fn search(&self) -> Arc<SearchIndex> {
+        self.ground().search
     }
 
     /// The machine: for foreign files and the time.
@@ -68,7 +133,7 @@ impl Inner {
 
     /// The account as it is durably.
     pub(crate) fn state(&self) -> Arc<State> {
-        self.log.state()
+        self.log().state()
     }
 
     /// The files of the account, if its messages lie in such.
@@ -79,7 +144,7 @@ impl Inner {
     /// One try to make a change.
     pub(crate) fn begin<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> Result<T>) -> Result<Begun<T>> {
         let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
-        let ((value, effects), ticket) = self.log.transact(|transaction| {
+        let ((value, effects), ticket) = self.log().transact(|transaction| {
             let mut edit = Edit { transaction, files: files.as_deref(), effects: Effects::default() };
             let watch = Watch::begin(edit.transaction, self.quota_defaults());
             let value = change(&mut edit)?;
@@ -91,7 +156,7 @@ impl Inner {
 
     /// Keeps everybody from changing the account, but who goes to the log itself, until the guard is dropped.
     pub(crate) fn hold(&self) -> Held<'_> {
-        Held { files: self.files.write().unwrap_or_else(PoisonError::into_inner), foreign: &self.foreign }
+        Held { files: self.files.write().unwrap_or_else(PoisonError::into_inner), foreign: self.ground().foreign }
     }
 
     /// The listeners of the account: for files that are taken up.
@@ -106,14 +171,14 @@ impl Inner {
 
     /// Entries of `mailbox` from here on are \Recent to whoever asks next; from now on they are not. Returns the old floor.
     pub(crate) fn claim_recent(&self, mailbox: &index::Mailbox) -> u32 {
-        self.recent.claim(&self.log, mailbox)
+        self.recent.claim(&self.log(), mailbox)
     }
 }
 
 /// Nobody changes the account; see [`Inner::hold`].
 pub(crate) struct Held<'a> {
     files: RwLockWriteGuard<'a, Option<Arc<dyn Files>>>,
-    foreign: &'a ForeignSlot,
+    foreign: Arc<ForeignSlot>,
 }
 
 impl Held<'_> {
@@ -254,26 +319,23 @@ impl Account {
         options: &Options,
         writes: &Arc<Writes>,
         foreign: Arc<ForeignSlot>,
+        home: Option<Home>,
     ) -> Result<Self> {
         let listeners = Arc::new(Listeners::default());
-        let (to_call, count) = (Arc::clone(&listeners), writes.counter(&log));
-        log.set_listener(Some(Box::new(move |state| {
-            count(state.modseq().0);
-            to_call.call();
-        })));
         let files = convert::open_files(&env, &log, &listeners, options)?;
         foreign.set(files.as_ref());
         let (recent, message_bytes_max) = (RecentFloors::default(), options.message_bytes_max);
-        let search = SearchIndex::new(&env, &log);
         let (files, quota, options) = (RwLock::new(files), options.quota, options.clone());
+        let (ground, writes) = (RwLock::new(Ground::new(&env, Arc::clone(&log), foreign)), Arc::clone(writes));
         let inner =
-            Inner { name, env, log, listeners, recent, message_bytes_max, quota, files, foreign, options, search };
+            Inner { name, env, ground, listeners, writes, recent, message_bytes_max, quota, files, options, home };
+        inner.listen_to(&log);
         Ok(Account { inner: Arc::new(inner) })
     }
 
     /// Where its messages lie.
     pub fn format(&self) -> Result<AccountFormat> {
-        if self.inner.log.is_shared() {
+        if self.inner.log().is_shared() {
             return Ok(AccountFormat::Sql);
         }
         AccountFormat::parse(self.inner.state().annotation(account_format::KEY))
@@ -289,8 +351,16 @@ impl Account {
     /// ([`ErrorKind::OverQuota`]), nothing was done. `change` runs again when another node came in between (`again`).
     pub fn begin<T>(&self, mut change: impl FnMut(&mut Edit<'_>) -> Result<T> + Send + 'static) -> Result<Pending<T>> {
         let begun = again::until_done(|| self.inner.begin(&mut change))?;
-        let is_shared = self.inner.log.is_shared();
+        let is_shared = self.inner.log().is_shared();
         Ok(Pending::new(begun, is_shared.then(|| Again::new(Arc::clone(&self.inner), Box::new(change)))))
+    }
+
+    /// To be called before a change that brings messages into a mailbox: where another server gives UIDs to the same files, it is asked which.
+    /// Nothing is lost where this is forgotten; but then both may give the same UID to different messages.
+    pub fn before_adding(&self, mailbox: MailboxId) {
+        if let Some(files) = self.inner.files() {
+            files.before_adding(mailbox);
+        }
     }
 
     /// Like [`Account::begin`], and waits until it is durable.
@@ -300,7 +370,11 @@ impl Account {
 
     /// Makes a change durable; with the answer of `change`, which runs again when another node came in between.
     pub(crate) fn commit<T>(&self, mut change: impl FnMut(&mut Transaction) -> Result<T>) -> Result<T> {
-        again::until_done(|| self.inner.log.commit(&mut change))
+        again::until_done(|| {
+            // Not while it moves.
+            let _files = self.inner.files.read().unwrap_or_else(PoisonError::into_inner);
+            self.inner.log().commit(&mut change)
+        })
     }
 
     /// Brings the log up to date with what other programs did to the mailbox's file, if it has one, or other nodes to an account that they
@@ -321,7 +395,7 @@ impl Account {
     fn refresh_with(&self, id: MailboxId, patience: Patience) -> Result<()> {
         match self.inner.files() {
             Some(files) => files.refresh(id, patience),
-            None => self.inner.log.catch_up(),
+            None => self.inner.log().catch_up(),
         }
     }
 
@@ -336,7 +410,7 @@ impl Account {
         if let Some(files) = self.inner.files() {
             files.close();
         }
-        self.inner.log.close()
+        self.inner.log().close()
     }
 
     /// A mailbox in numbers.
@@ -372,7 +446,7 @@ impl Account {
 
     /// A writer for one message: bytes go in as they arrive, a few KiB at a time are held.
     pub fn message_writer(&self) -> Result<MessageWriter> {
-        Ok(MessageWriter::new(self.inner.log.message_writer(), self.inner.message_bytes_max))
+        Ok(MessageWriter::new(self.inner.log().message_writer(), self.inner.message_bytes_max))
     }
 
     /// UIDs that were expunged after `since` and are within `known` (RFC 7162 §3.2.5); may name more that are absent, never fewer.

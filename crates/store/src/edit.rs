@@ -34,7 +34,7 @@ impl Edit<'_> {
     /// Adds messages to a mailbox (RFC 3502).
     pub fn append(&mut self, mailbox: MailboxId, messages: &[NewMessage]) -> Result<Appended> {
         let uid_validity = self.transaction.mailbox(mailbox)?.uidvalidity();
-        self.effects.filled.push(mailbox);
+        self.fill(mailbox)?;
         let mut entries = Vec::with_capacity(messages.len());
         for new in messages {
             let flags = flags_of(self.transaction, mailbox, &new.flags)?;
@@ -48,15 +48,15 @@ impl Edit<'_> {
 
     /// Copies entries of `from` that are still there to the end of `to`, with flags, keywords and internal dates; all or none.
     pub fn copy(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.fill(to)?;
         let copied = self.transaction.copy(from, uids, to)?;
-        self.effects.filled.push(to);
         pairs(self.transaction, to, &copied, None)
     }
 
     /// Copies, and expunges what was copied (RFC 6851).
     pub fn move_entries(&mut self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.fill(to)?;
         let copied = self.transaction.copy(from, uids, to)?;
-        self.effects.filled.push(to);
         self.take_out(from, &copied.source)?;
         let modseq = (!copied.source.is_empty()).then(|| self.transaction.modseq());
         pairs(self.transaction, to, &copied, modseq)
@@ -98,6 +98,25 @@ impl Edit<'_> {
 }
 
 impl Edit<'_> {
+    /// What cannot come into the file of a mailbox, or leave it, is not done in the log either.
+    fn check_contents(&self, mailbox: MailboxId) -> Result<()> {
+        self.files.map_or(Ok(()), |files| files.check_contents(mailbox))
+    }
+
+    /// Messages are about to come into a mailbox.
+    fn fill(&mut self, mailbox: MailboxId) -> Result<()> {
+        self.check_contents(mailbox)?;
+        self.effects.filled.push(mailbox);
+        let Some(files) = self.files else { return Ok(()) };
+        let found = self.transaction.mailbox(mailbox)?;
+        let next = found.uidnext().map_or(u32::MAX, Uid::get);
+        let floor = files.uid_floor(found)?;
+        match Uid::new(floor).filter(|_| floor > next) {
+            Some(floor) => self.transaction.skip_uids(mailbox, floor),
+            None => Ok(()),
+        }
+    }
+
     /// Expunges entries that exist, and says which those were. What is in a file stays known, in a mailbox that nobody sees, until
     /// its octets have left the file.
     pub(crate) fn take_out(&mut self, from: MailboxId, uids: &UidSet) -> Result<UidSet> {
@@ -107,6 +126,7 @@ impl Edit<'_> {
         if self.transaction.mailbox(from)?.existing(uids).is_empty() {
             return Ok(UidSet::new());
         }
+        self.check_contents(from)?;
         self.effects.changed.push(from);
         let name = MailboxName::hidden(from);
         let hidden = self.transaction.state().mailbox_named(&name).map(|mailbox| mailbox.id());
@@ -123,21 +143,25 @@ impl Edit<'_> {
 impl Account {
     /// [`Edit::append`]
     pub fn append(&self, mailbox: MailboxId, messages: Vec<NewMessage>) -> Result<Appended> {
+        self.before_adding(mailbox);
         self.edit(|edit| edit.append(mailbox, &messages))
     }
 
     /// [`Edit::copy`]
     pub fn copy(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.before_adding(to);
         self.edit(|edit| edit.copy(from, uids, to))
     }
 
     /// [`Edit::move_entries`]
     pub fn move_entries(&self, from: MailboxId, uids: &UidSet, to: MailboxId) -> Result<Copied> {
+        self.before_adding(to);
         self.edit(|edit| edit.move_entries(from, uids, to))
     }
 
     /// [`Edit::replace`]
     pub fn replace(&self, from: MailboxId, uid: Uid, to: MailboxId, message: NewMessage) -> Result<Appended> {
+        self.before_adding(to);
         self.edit(|edit| edit.replace(from, uid, to, &message))
     }
 

@@ -43,11 +43,12 @@ pub use account::{
 pub use aside::Aside;
 pub use changes::Changes;
 pub use check::CheckReport;
-pub use cluster::Cluster;
+pub use cluster::{Cluster, ClusterCopy};
 pub use deliveries::{DELIVERIES_MAX, DeliveryId};
 pub use edit::Edit;
 pub use format::files::Moment;
 pub use format::maildir::account::MaildirOptions;
+pub use format::maildir::shared_uids::UidLists;
 pub use format::mbox::account::{MboxOptions, WriteBack};
 pub use format::{AccountFormat, MaildirLayout};
 pub use index::{Finding, HandOver, Job};

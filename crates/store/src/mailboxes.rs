@@ -45,7 +45,7 @@ impl Account {
         let find = || self.inner.state().mailbox_named(name).map(|mailbox| mailbox.id());
         if let (None, Some(files)) = (find(), self.inner.files()) {
             // Others may just have made it.
-            files.discover();
+            files.look_for(name)?;
         }
         find().ok_or_else(|| not_there(name))
     }
@@ -103,6 +103,7 @@ impl Edit<'_> {
             return Err(Error::new(ErrorKind::AlreadyExists, format!("there is a mailbox {to} already")));
         }
         if let Some(id) = transaction.state().mailbox_named(from).map(|mailbox| mailbox.id()) {
+            self.files.map_or(Ok(()), |files| files.check_rename(id))?;
             create_parents(transaction, to)?;
             return transaction.rename_mailbox(id, to);
         }

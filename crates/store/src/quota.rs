@@ -9,7 +9,7 @@
 //! * Import, conversion, restore and what other programs write into mbox files are never refused: mail that is there must not be lost
 //!   between two places. The account may be over its limit afterwards; then nothing can be added until it is below.
 
-use index::{Transaction, Usage};
+use index::{State, Transaction, Usage};
 use model::{Error, ErrorKind, Result};
 
 use crate::{Account, Edit};
@@ -126,8 +126,7 @@ impl Account {
     pub fn quota(&self) -> Quota {
         let state = self.inner.state();
         let Usage { messages, octets } = state.usage();
-        let own = OwnLimits::parse(state.annotation(KEY));
-        Quota { octets, messages, limits: own.resolve(self.inner.quota_defaults()) }
+        Quota { octets, messages, limits: limits_of(&state, self.inner.quota_defaults()) }
     }
 
     /// What it has been told itself.
@@ -177,8 +176,13 @@ impl Watch {
         if after.octets <= self.before.octets && after.messages <= self.before.messages {
             return Ok(());
         }
-        check(OwnLimits::parse(state.annotation(KEY)).resolve(self.defaults), self.before, after)
+        check(limits_of(state, self.defaults), self.before, after)
     }
+}
+
+/// What an account may hold, where `defaults` are the store's.
+pub(crate) fn limits_of(state: &State, defaults: QuotaLimits) -> QuotaLimits {
+    OwnLimits::parse(state.annotation(KEY)).resolve(defaults)
 }
 
 fn check(limits: QuotaLimits, before: Usage, after: Usage) -> Result<()> {

@@ -6,6 +6,7 @@
 //! ```text
 //! ROOT/lock               held while a process has the store open
 //! ROOT/accounts/NAME/     one account's log and index; NAME is the account's name, which begins with a letter or a digit
+//! ROOT/accounts/NAME/in-database   the account is in the database; what else is there is a copy (see `convert/marker.rs`)
 //! ROOT/cache/NAME/        what this node keeps of an account that lives in a database; may be removed while the store is closed
 //! ROOT/accounts/.new-X/   an account in the making, ROOT/accounts/.deleted-X/ one in removal, ROOT/accounts/.restore-X/ a snapshot
 //!                         that is looked into; cleared away when the store is opened
@@ -22,7 +23,9 @@ use model::{AccountName, Error, ErrorKind, MailboxName, Result};
 use platform::{Disk, Env, LockGuard};
 
 use crate::Account;
+use crate::account::Home;
 use crate::cluster::Cluster;
+use crate::convert::marker;
 use crate::derived::MimeDerive;
 use crate::format::AccountFormat;
 use crate::format::account_format;
@@ -214,10 +217,20 @@ impl Store {
     /// Removes an account and everything in it; not the files of its messages. [`ErrorKind::InUse`] while someone holds it open.
     pub fn delete_account(&self, name: &AccountName) -> Result<()> {
         self.with_closed(name, |dir| {
-            if let Some(cluster) = self.cluster.as_ref().filter(|_| !dir.starts_with(&self.accounts_dir)) {
+            let own = self.dir_of(name);
+            if let Some(cluster) = self.cluster.as_ref().filter(|_| dir != own) {
                 cluster.delete(name)?;
-                return if self.env.disk.exists(dir)? { remove_tree(&*self.env.disk, dir) } else { Ok(()) };
+                if self.env.disk.exists(dir)? {
+                    remove_tree(&*self.env.disk, dir)?;
+                }
+                // What it was before it came into the database.
+                if !self.env.disk.exists(&own)? {
+                    return Ok(());
+                }
+            } else if let Some(cluster) = &self.cluster {
+                cluster.drop_copy(name)?;
             }
+            let dir = own.as_path();
             let doomed = self.temporary("deleted");
             self.env.disk.rename(dir, &doomed)?;
             self.env.disk.sync_dir(&self.accounts_dir)?;
@@ -285,7 +298,13 @@ impl Store {
         if let Some(hand_over) = self.hand_over.get() {
             log.hand_over_to(Arc::clone(hand_over));
         }
-        Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign)
+        let home = self.cluster.as_ref().map(|cluster| Home {
+            cluster: Arc::clone(cluster),
+            dir: self.dir_of(name),
+            cache_dir: self.cache_dir.join(name.as_str()),
+            hand_over: self.hand_over.get().cloned(),
+        });
+        Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign, home)
     }
 
     /// Background work of all open accounts, a bounded piece of it: sealing, compaction, checkpoints, the search index, closing of idle
@@ -314,7 +333,7 @@ impl Store {
             let bytes = self.options.maintain_step_bytes;
             account.inner.search().open();
             let work = if is_all { Log::maintain } else { Log::seal };
-            let result = log.flush().and_then(|()| work(log, Budget { bytes }));
+            let result = log.flush().and_then(|()| work(&log, Budget { bytes }));
             let result = result.and_then(|report| {
                 let inner = &account.inner;
                 // The log first: it holds up those who write, the search index nobody.
@@ -359,10 +378,7 @@ impl Store {
 
     /// What stands behind an account of the cluster; `None` for this store's own.
     fn journal_of(&self, name: &AccountName) -> Result<Option<Arc<dyn Journal>>> {
-        match &self.cluster {
-            Some(cluster) if !self.env.disk.exists(&self.dir_of(name))? => cluster.find(name),
-            _ => Ok(None),
-        }
+        marker::settle(self.cluster.as_ref(), &*self.env.disk, &self.dir_of(name), name)
     }
 
     /// Whether there is an account of that name, here or in the cluster.
@@ -392,7 +408,7 @@ impl Store {
 
     /// An account on a log that was opened elsewhere: of a copy that is only looked at.
     pub(crate) fn account_on(&self, name: &AccountName, log: Arc<Log>, foreign: Arc<ForeignSlot>) -> Result<Account> {
-        Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign)
+        Account::new(name.clone(), self.env.clone(), log, &self.options, &self.writes, foreign, None)
     }
 
     /// A directory name that no account can have; what is left of it is cleared away when the store is opened.

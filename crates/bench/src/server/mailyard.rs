@@ -1,5 +1,6 @@
 //! A Mailyard server of our own: started for the measurement, watched, stopped by its process id.
 
+use super::mariadb::{self, Mariadb};
 use super::peers::placed;
 use super::{Local, Server, Service};
 use crate::error::{Doing, Error, Result};
@@ -37,6 +38,8 @@ pub enum Form {
     Mbox,
     /// In a Maildir.
     Maildir,
+    /// In a database that is started with it.
+    Sql,
 }
 
 impl Form {
@@ -46,12 +49,13 @@ impl Form {
             Form::Native => "native",
             Form::Mbox => "mbox",
             Form::Maildir => "maildir",
+            Form::Sql => "sql",
         }
     }
 
     /// Whether the mail is in files of its own, beside the data directory.
     fn has_files(self) -> bool {
-        self != Form::Native
+        matches!(self, Form::Mbox | Form::Maildir)
     }
 }
 
@@ -65,6 +69,7 @@ pub struct Mailyard {
     log: PathBuf,
     config: PathBuf,
     child: Option<Child>,
+    database: Option<Mariadb>,
     lmtp: u16,
     pop3: u16,
     /// Where it listens, and the first account that was made on it.
@@ -86,6 +91,7 @@ impl Mailyard {
             password: PASSWORD.into(),
             prefix: String::new(),
         };
+        let database = (form == Form::Sql).then(|| Mariadb::create(&work.join("mariadb"))).transpose()?;
         let server = Mailyard {
             program: program.to_path_buf(),
             form,
@@ -94,14 +100,23 @@ impl Mailyard {
             log: work.join("server.log"),
             config: work.join("mailyard.toml"),
             child: None,
+            database,
             lmtp: free_port()?,
             pop3: free_port()?,
             address,
             accounts: 1,
         };
         // A benchmark is one user with very many connections.
-        let limits = format!("[limits]\nconnections_per_user_max = {CONNECTIONS_MAX}\n");
-        std::fs::write(&server.config, limits).doing(server.config.display())?;
+        let mut settings = format!("[limits]\nconnections_per_user_max = {CONNECTIONS_MAX}\n");
+        if let Some(database) = &server.database {
+            settings.push_str(&format!("[sql]\nurls = [\"{}\"]\n", database.url()));
+        }
+        std::fs::write(&server.config, settings).doing(server.config.display())?;
+        if server.database.is_some() {
+            let mut update = server.tool("sql");
+            update.arg("update");
+            server.run(update, b"")?;
+        }
         server.add_user(USER)?;
         Ok(server)
     }
@@ -109,10 +124,12 @@ impl Mailyard {
     fn add_user(&self, user: &str) -> Result<()> {
         let mut add = self.tool("user");
         add.args(["add", user, "--password-stdin"]);
+        if self.form != Form::Native {
+            add.args(["--format", self.form.name()]);
+        }
         if self.form.has_files() {
             let folder = self.mail.join(user);
             std::fs::create_dir_all(&folder).doing(folder.display())?;
-            add.args(["--format", self.form.name()]);
             if self.form == Form::Mbox {
                 add.arg("--inbox").arg(folder.join("INBOX"));
             }
@@ -169,9 +186,26 @@ impl Mailyard {
         Ok(PathBuf::from(format!("/proc/{}/{file}", child.id())))
     }
 
+    /// Asks the server itself to end and waits for that.
+    fn stop_server(&mut self) -> Result<()> {
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        interrupt::is_gone(Pid::from_child(&child));
+        rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).doing(self.program.display())?;
+        let began = Instant::now();
+        while child.try_wait().doing("waiting")?.is_none() {
+            if began.elapsed() > STOP_MAX {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Error::new("the server did not end"));
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
     fn tool(&self, subcommand: &str) -> Command {
         let mut command = Command::new(&self.program);
-        command.arg("--data").arg(&self.data).arg(subcommand);
+        command.arg("--config").arg(&self.config).arg("--data").arg(&self.data).arg(subcommand);
         command
     }
 
@@ -198,12 +232,21 @@ impl Server for Mailyard {
         let version =
             output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_string()).unwrap_or_default();
         let config = std::fs::read_to_string(&self.config).unwrap_or_default();
+        let mut settings: Vec<String> = config.lines().map(str::to_string).collect();
+        if self.database.is_some() {
+            settings.push(Mariadb::version());
+            settings.extend(mariadb::OPTIONS.map(str::to_string));
+        }
+        let durability = match self.form {
+            Form::Sql => "every change is committed, and the database's log synced, before OK",
+            _ => "every change is synced (fdatasync of the log, one for all that wait) before OK",
+        };
         ServerInfo {
             name: format!("mailyard-{}", self.form.name()),
             version,
             format: self.form.name().into(),
-            durability: "every change is synced (fdatasync of the log, one for all that wait) before OK".into(),
-            settings: config.lines().map(str::to_string).collect(),
+            durability: durability.into(),
+            settings,
         }
     }
 
@@ -225,6 +268,9 @@ impl Local for Mailyard {
     fn start(&mut self) -> Result<()> {
         if self.child.is_some() {
             return Ok(());
+        }
+        if let Some(database) = &mut self.database {
+            database.start()?;
         }
         let log = File::options().create(true).append(true).open(&self.log).doing(self.log.display())?;
         let errors = log.try_clone().doing(self.log.display())?;
@@ -259,23 +305,13 @@ impl Local for Mailyard {
     }
 
     fn stop(&mut self) -> Result<()> {
-        let Some(mut child) = self.child.take() else { return Ok(()) };
-        interrupt::is_gone(Pid::from_child(&child));
-        rustix::process::kill_process(Pid::from_child(&child), Signal::TERM).doing(self.program.display())?;
-        let began = Instant::now();
-        while child.try_wait().doing("waiting")?.is_none() {
-            if began.elapsed() > STOP_MAX {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(Error::new("the server did not end"));
-            }
-            std::thread::sleep(POLL);
-        }
-        Ok(())
+        self.stop_server()?;
+        self.database.as_mut().map_or(Ok(()), Mariadb::stop)
     }
 
     fn processes(&self) -> Result<Vec<u32>> {
-        Ok(self.child.iter().map(Child::id).collect())
+        let database = self.database.as_ref().and_then(Mariadb::process);
+        Ok(self.child.iter().map(Child::id).chain(database).collect())
     }
 
     fn port(&self, service: Service) -> Option<u16> {
@@ -286,14 +322,18 @@ impl Local for Mailyard {
     }
 
     fn storage(&self, account: &Address) -> Vec<PathBuf> {
-        let mut storage = vec![self.data.join("accounts").join(&account.user)];
+        let kept = if self.form == Form::Sql { "cache" } else { "accounts" };
+        let mut storage = vec![self.data.join(kept).join(&account.user)];
         storage.extend(self.form.has_files().then(|| self.mail.join(&account.user)));
+        // The rows of one account are nowhere apart.
+        storage.extend(self.database.as_ref().map(|database| database.files().to_path_buf()));
         storage
     }
 
     fn files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.data.clone()];
         files.extend(self.form.has_files().then(|| self.mail.clone()));
+        files.extend(self.database.as_ref().map(|database| database.files().to_path_buf()));
         files
     }
 
@@ -304,6 +344,9 @@ impl Local for Mailyard {
     fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
         if self.form.has_files() {
             return Ok(None);
+        }
+        if let Some(database) = &mut self.database {
+            database.start()?;
         }
         self.import_for(&account.user, mbox, mailbox, &[])?;
         Ok(Some("mailyard import".into()))

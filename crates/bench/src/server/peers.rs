@@ -66,10 +66,11 @@ pub struct Place {
 }
 
 /// Every peer that is known.
-pub const PEERS: [Peer; 11] = [
+pub const PEERS: [Peer; 14] = [
     Peer { name: "mailyard-native", about: "Mailyard, its own store", kind: Kind::Mailyard(Form::Native) },
     Peer { name: "mailyard-mbox", about: "Mailyard, one file a mailbox", kind: Kind::Mailyard(Form::Mbox) },
     Peer { name: "mailyard-maildir", about: "Mailyard, one file a message", kind: Kind::Mailyard(Form::Maildir) },
+    Peer { name: "mailyard-sql", about: "Mailyard, a MariaDB database", kind: Kind::Mailyard(Form::Sql) },
     Peer { name: "dovecot-mbox", about: "Dovecot, one file a mailbox", kind: Kind::Other(|| Box::new(Dovecot::Mbox)) },
     Peer {
         name: "dovecot-maildir",
@@ -87,9 +88,19 @@ pub const PEERS: [Peer; 11] = [
         kind: Kind::Other(|| Box::new(Dovecot::Mdbox)),
     },
     Peer {
+        name: "dovecot-mdbox-xapian",
+        about: "Dovecot, files of many messages, the plugin fts-xapian",
+        kind: Kind::Other(|| Box::new(Dovecot::MdboxXapian)),
+    },
+    Peer {
         name: "cyrus",
         about: "Cyrus, one file a message, no full-text index",
-        kind: Kind::Other(|| Box::new(Cyrus)),
+        kind: Kind::Other(|| Box::new(Cyrus { squatter: false })),
+    },
+    Peer {
+        name: "cyrus-squatter",
+        about: "Cyrus, one file a message, squatter's index",
+        kind: Kind::Other(|| Box::new(Cyrus { squatter: true })),
     },
     Peer { name: "courier", about: "Courier, one file a message", kind: Kind::Other(|| Box::new(Courier)) },
     Peer { name: "mailutils", about: "GNU Mailutils, one file a mailbox", kind: Kind::Other(|| Box::new(Mailutils)) },

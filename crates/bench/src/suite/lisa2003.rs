@@ -13,7 +13,11 @@
 //! - EXPUNGE needs `\Deleted` first: both are measured, apart ("mark", "expunge") and, warm, together ("mark and expunge"), since the two
 //!   readings of "expunge" differ for servers that write one of them lazily. Each is done to a copy of the mailbox (COPY, not measured), so
 //!   that every repetition begins with the same messages;
-//! - two more tests: opening the mailbox, and listing it as clients do (flags, UID, size, date and envelope of all messages);
+//! - more tests: opening the mailbox, listing it as clients do (flags, UID, size, date and envelope of all messages), searching for a rare
+//!   word, for two letters, for a phrase, and for answers of whoever answers most without a word (FROM, SUBJECT and NOT BODY), sorting
+//!   by date, newest first, and threading;
+//! - a server with a full-text index that does not make itself has it made before (`squatter`, `doveadm index`), and what servers do in the
+//!   background after they were filled is waited for: notes say how long that took;
 //! - cold: the server is stopped, its files are dropped from the page cache as far as the machine permits, it is started again;
 //!   logging in and, but for "open", SELECT come before the clock. Warm: the same command again. Expunges warm: directly after the copy;
 //! - every answer is checked: see [`oracle`] and [`judge`]. A wrong one keeps its time and is marked.
@@ -27,12 +31,12 @@ mod yardsticks;
 use super::Suite;
 use crate::cold::Dropped;
 use crate::error::{Doing, Error, Result};
-use crate::fill::{check, prepare};
+use crate::fill::{STILL, check, prepare, settle};
 use crate::results::{Better, Key, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
 use crate::wire::{Address, Answer, Connection};
 use oracle::Oracle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use yardsticks::Yardsticks;
 
 const NAME: &str = "lisa2003";
@@ -52,8 +56,9 @@ impl Suite for Lisa2003 {
     }
 
     fn about(&self) -> &'static str {
-        "Opening a mailbox, listing it, retrieving all headers, searching subject and body for a word, searching From and Date, and \
-         expunging a random 1 % and 20 % of the messages; each cold (server restarted, its files dropped from the page cache as far as \
+        "Opening a mailbox, listing it, retrieving all headers, searching subject and body for words, two letters and a phrase, \
+         searching From, Date and several keys at once, sorting by date, threading, and expunging a random 1 % and 20 % of the \
+         messages; each cold (server restarted, its files dropped from the page cache as far as \
          the machine permits) and warm (the same again). Search results are held against a brute-force search of the mail."
     }
 
@@ -63,7 +68,8 @@ impl Suite for Lisa2003 {
 
     fn run(&self, run: &mut Run) -> Result<()> {
         let oracle = Oracle::read(&run.corpus.path)?;
-        run.each(NAME, "filling", |contestant, tools| filled(contestant, tools, &oracle))?;
+        let still = if run.plan.quick { Duration::from_millis(500) } else { STILL };
+        run.each(NAME, "filling", |contestant, tools| filled(contestant, tools, &oracle, still))?;
         let mut yardsticks = Yardsticks::new(run, &oracle)?;
         let began = Instant::now();
         let mut round = 0;
@@ -80,11 +86,20 @@ impl Suite for Lisa2003 {
 }
 
 /// Fills the mailbox; a mailbox that then has another number of messages is no use for anything else.
-fn filled(contestant: &mut Contestant, tools: &mut Tools, oracle: &Oracle) -> Result<()> {
+fn filled(contestant: &mut Contestant, tools: &mut Tools, oracle: &Oracle, still: Duration) -> Result<()> {
     let address = account(contestant)?;
     let how = prepare(contestant.server.as_mut(), &address, MAILBOX, tools.corpus)?;
     let name = contestant.info.name.as_str();
     tools.recorder.note(NAME, name, format!("the mailbox: {how}"))?;
+    if let Some(local) = contestant.server.local() {
+        let began = Instant::now();
+        if let Some(tool) = local.index(&address, MAILBOX).doing("making the full-text index")? {
+            let took = began.elapsed().as_secs_f64();
+            tools.recorder.note(NAME, name, format!("the full-text index was made by {tool} in {took:.1} s"))?;
+        }
+        let took = settle(local, still)?.as_secs_f64();
+        tools.recorder.note(NAME, name, format!("it wrote for the last time {took:.1} s later"))?;
+    }
     if let Some(wrong) = check(&mut Connection::login(&address)?, MAILBOX, tools.corpus)? {
         tools.recorder.note(NAME, name, format!("the mailbox, once it was filled: {wrong}"))?;
     }

@@ -23,8 +23,10 @@ pub struct Answer {
     pub expunges: u64,
     /// Their numbers, in the order they came.
     pub expunged: Vec<u32>,
-    /// The numbers in untagged SEARCH responses (RFC 3501 §7.2.5), in the order they came.
+    /// The numbers in untagged SEARCH, SORT and THREAD responses (RFC 3501 §7.2.5, RFC 5256 §4), in the order they came.
     pub hits: Vec<u32>,
+    /// What stands in THREAD responses.
+    pub threads: Vec<u8>,
     /// Bytes in literals.
     pub literal_bytes: u64,
     /// All bytes received.
@@ -86,9 +88,12 @@ impl Scanner {
                         answer.expunges += 1;
                         answer.expunged.extend(numbers(line).next());
                     }
-                    0 if line.starts_with(SEARCH) => {
-                        answer.hits.extend(numbers(line.get(SEARCH.len()..).unwrap_or_default()));
+                    0 if line.starts_with(THREAD) => {
+                        let threads = line.get(THREAD.len()..).unwrap_or_default();
+                        answer.hits.extend(all_numbers(threads));
+                        answer.threads.extend_from_slice(threads.trim_ascii());
                     }
+                    0 if LISTS.iter().any(|name| line.starts_with(name)) => answer.hits.extend(numbers(line)),
                     _ if literal.is_none() && answer.kept.len() < KEPT_LINES_MAX => {
                         answer.kept.push(String::from_utf8_lossy(line.trim_ascii_end()).into_owned());
                     }
@@ -166,12 +171,17 @@ pub fn kind(line: &[u8]) -> u8 {
     }
 }
 
-const SEARCH: &[u8] = b"* SEARCH";
+const LISTS: [&[u8]; 2] = [b"* SEARCH", b"* SORT"];
+const THREAD: &[u8] = b"* THREAD";
 
-/// The numbers in a line, digit by digit: lines of SEARCH have as many as a mailbox has messages.
+/// The numbers in a line, up to a parenthesis.
 pub fn numbers(line: &[u8]) -> impl Iterator<Item = u32> {
     // RFC 7162 §3.1.5: a modification sequence in parentheses may follow.
-    let line = line.split(|byte| *byte == b'(').next().unwrap_or_default();
+    all_numbers(line.split(|byte| *byte == b'(').next().unwrap_or_default())
+}
+
+/// The numbers in a text, digit by digit: lines of SEARCH have as many as a mailbox has messages.
+pub fn all_numbers(line: &[u8]) -> impl Iterator<Item = u32> {
     let words = line.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty());
     words.filter_map(|digits| {
         let add = |sum: u32, digit: &u8| sum.checked_mul(10)?.checked_add(u32::from(digit - b'0'));
@@ -196,6 +206,7 @@ mod tests {
 
     const STREAM: &[u8] =
         b"* FLAGS (\\Seen)\r\n* 2 EXISTS\r\n* SEARCH\r\n* SEARCH 2 4294967295 99999999999 13 (MODSEQ 9)\r\n\
+        * SORT 7 6\r\n* THREAD (8)(9 (10)(11 12))\r\n\
         * 1 FETCH (BODY[] {7}\r\nB OK \r\n UID 1)\r\n\
         * 2 FETCH (UID 2 BODY[] {0}\r\n)\r\n* 1 EXPUNGE\r\nB OK done\r\nrest\r\n";
 
@@ -220,7 +231,11 @@ mod tests {
             scanner.answer(&mut pieces, &mut None, &mut answer).expect("a good answer");
             assert_eq!((answer.fetches, answer.expunges, answer.literal_bytes, answer.tagged), (2, 1, 7, 1));
             assert_eq!(answer.bytes as usize, STREAM.len() - "rest\r\n".len());
-            assert_eq!((answer.hits.as_slice(), answer.expunged.as_slice()), (&[2, u32::MAX, 13][..], &[1][..]));
+            assert_eq!(
+                (answer.hits.as_slice(), answer.expunged.as_slice()),
+                (&[2, u32::MAX, 13, 7, 6, 8, 9, 10, 11, 12][..], &[1][..])
+            );
+            assert_eq!(answer.threads, b"(8)(9 (10)(11 12))");
             assert_eq!(answer.kept, ["* FLAGS (\\Seen)", "* 2 EXISTS"]);
             assert_eq!(scanner.line(&mut pieces).expect("a line"), "rest");
         }

@@ -163,7 +163,13 @@ impl Log {
             .map(|one| {
                 let events = Event::read_all(&one.events, one.frame.time).map_err(|_| ours())?;
                 let frame = &one.frame;
-                Ok(Transacted { modseq: frame.modseq, time: frame.time, events, messages: &one.messages })
+                Ok(Transacted {
+                    before: one.before,
+                    modseq: frame.modseq,
+                    time: frame.time,
+                    events,
+                    messages: &one.messages,
+                })
             })
             .collect();
         let result = batch.and_then(|batch| journal.commit(state, &batch));

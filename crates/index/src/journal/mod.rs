@@ -11,6 +11,7 @@
 //!   so what a node believes of its right to write decides how long something takes and never whether it is right.
 
 mod follow;
+mod transcribe;
 
 use std::fmt;
 use std::ops::Range;
@@ -81,6 +82,8 @@ pub enum Wait {
 
 /// One transaction of a batch.
 pub struct Transacted<'a> {
+    /// The modseq of the state that it changed.
+    pub before: ModSeq,
     /// The modseq of everything that it changed.
     pub modseq: ModSeq,
     /// When, seconds since 1970 UTC.
@@ -125,7 +128,7 @@ pub struct News {
 }
 
 /// What a mailbox is, but for its entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailboxNews {
     /// Its identity.
     pub id: MailboxId,
@@ -150,7 +153,7 @@ pub struct MailboxNews {
 }
 
 /// An entry that is gone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpungedNews {
     /// Where it was.
     pub mailbox: MailboxId,

@@ -15,6 +15,7 @@ mod history;
 mod mailbox;
 mod news;
 mod packed;
+mod tell;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -181,7 +182,7 @@ impl State {
     }
 
     /// The messages with ids of `ids` that have an entry or can be brought back, by id, and their sizes, octets.
-    pub(crate) fn messages(&self, ids: &std::ops::Range<u64>) -> Vec<(EmailId, u32)> {
+    pub fn messages(&self, ids: &std::ops::Range<u64>) -> Vec<(EmailId, u32)> {
         let mut found = BTreeMap::new();
         let deleted = self.deleted.values().map(|deleted| &deleted.mailbox);
         for mailbox in self.mailboxes.values().chain(deleted) {

@@ -1,13 +1,13 @@
 //! Files of the operating system. Each operation is the system call it is named after, once.
 
 use std::fs;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Write as _};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::{Access, AtFlags, FallocateFlags, FlockOperation};
 use rustix::io::Errno;
 
 use super::lock::LockedFile;
@@ -72,8 +72,16 @@ impl Disk for RealDisk {
         Ok(entries)
     }
 
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        fs::OpenOptions::new().append(true).open(path)?.write_all(bytes)
+    }
+
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
         Ok(describe(&fs::metadata(path)?))
+    }
+
+    fn check_writable(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::accessat(rustix::fs::CWD, path, Access::WRITE_OK, AtFlags::EACCESS)?)
     }
 
     fn lock(&self, path: &Path) -> io::Result<LockGuard> {
@@ -208,10 +216,6 @@ impl File for RealFile {
 
     fn punch_hole(&self, offset: u64, len: u64) -> io::Result<()> {
         fallocate(&self.open.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, len)
-    }
-
-    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()> {
-        fallocate(&self.open.file, FallocateFlags::COLLAPSE_RANGE, offset, len)
     }
 
     fn metadata(&self) -> io::Result<Metadata> {

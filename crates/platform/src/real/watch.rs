@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 use super::RealDisk;
 use crate::disk::{Disk, Metadata, parent_of};
-use crate::watch::{OnChange, Watch, WatchGuard};
+use crate::watch::{NameChange, NameNews, OnChange, OnNames, Watch, WatchGuard};
 
 /// How often paths are looked at that the kernel does not tell of.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -68,8 +68,24 @@ impl RealWatch {
 impl Watch for RealWatch {
     fn watch(&self, path: &Path, on_change: OnChange) -> io::Result<WatchGuard> {
         let hub = self.hub()?;
-        let number = hub.add(path, on_change);
+        let number = hub.add(path, Call::Path(on_change));
         Ok(WatchGuard::new(Registration { hub, number }))
+    }
+
+    fn watch_names(&self, dir: &Path, on_names: OnNames) -> io::Result<WatchGuard> {
+        let hub = self.hub()?;
+        let number = hub.add(dir, Call::Names(Arc::clone(&on_names)));
+        if lock(&hub.state).polled.contains_key(&number) {
+            on_names(NameNews::Blind);
+        }
+        Ok(WatchGuard::new(Registration { hub, number }))
+    }
+
+    fn settle(&self) {
+        let hub = lock(&self.hub).clone();
+        if let Some(hub) = hub {
+            hub.deliver(&mut [MaybeUninit::uninit(); EVENTS_BYTES], None);
+        }
     }
 }
 
@@ -83,7 +99,7 @@ impl Drop for RealWatch {
     }
 }
 
-/// One call of [`Watch::watch`].
+/// One call of [`Watch::watch`] or [`Watch::watch_names`].
 struct Registration {
     hub: Arc<Hub>,
     number: u64,
@@ -102,6 +118,8 @@ struct Hub {
     /// An eventfd: wakes the thread when it has other paths to look at, or has to end.
     wake: OwnedFd,
     look_every: Duration,
+    /// Held by who reads events, until everyone was called about them: so nobody is told of a later change before an earlier one.
+    delivering: Mutex<()>,
     state: Mutex<State>,
 }
 
@@ -124,7 +142,37 @@ impl std::fmt::Debug for State {
 
 struct Listener {
     path: PathBuf,
-    on_change: OnChange,
+    call: Call,
+}
+
+#[derive(Clone)]
+enum Call {
+    Path(OnChange),
+    Names(OnNames),
+}
+
+/// Whom events concern.
+#[derive(Default)]
+struct News {
+    changed: BTreeSet<u64>,
+    /// In the order of the events.
+    names: Vec<(u64, OfNames)>,
+}
+
+/// [`NameNews`], owned.
+enum OfNames {
+    Name(OsString, NameChange),
+    Any,
+    Blind,
+}
+
+impl News {
+    fn any(&mut self, number: u64, listener: &Listener) {
+        match listener.call {
+            Call::Path(_) => drop(self.changed.insert(number)),
+            Call::Names(_) => self.names.push((number, OfNames::Any)),
+        }
+    }
 }
 
 impl Hub {
@@ -138,6 +186,7 @@ impl Hub {
             inotify,
             wake: rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             look_every: only_look_every.unwrap_or(LOOK_EVERY),
+            delivering: Mutex::default(),
             state: Mutex::default(),
         })
     }
@@ -147,13 +196,14 @@ impl Hub {
         let _woken = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
     }
 
-    fn add(&self, path: &Path, on_change: OnChange) -> u64 {
+    fn add(&self, path: &Path, call: Call) -> u64 {
         let mut state = lock(&self.state);
         state.next += 1;
         let number = state.next;
-        state.listeners.insert(number, Listener { path: path.to_owned(), on_change });
-        let is_told = self.tell(&mut state, parent_of(path), path.file_name(), number);
-        let is_dir = RealDisk.metadata(path).is_ok_and(|metadata| metadata.is_dir);
+        let is_names = matches!(call, Call::Names(_));
+        state.listeners.insert(number, Listener { path: path.to_owned(), call });
+        let is_told = is_names || self.tell(&mut state, parent_of(path), path.file_name(), number);
+        let is_dir = is_names || RealDisk.metadata(path).is_ok_and(|metadata| metadata.is_dir);
         let is_told = is_told && (!is_dir || self.tell(&mut state, path, None, number));
         if !is_told {
             state.polled.insert(number, RealDisk.metadata(path).ok());
@@ -214,26 +264,40 @@ impl Hub {
             if !self.wait(wait) {
                 return;
             }
-            let mut changed = BTreeSet::new();
-            self.read_events(&mut events, &mut changed);
-            if looked.elapsed() >= self.look_every {
-                self.look(&mut changed);
-                looked = Instant::now();
-            }
-            // With no lock held: a listener may drop a guard.
-            let called: Vec<OnChange> = {
-                let state = lock(&self.state);
-                changed
-                    .iter()
-                    .filter_map(|number| state.listeners.get(number))
-                    .map(|l| Arc::clone(&l.on_change))
-                    .collect()
-            };
-            if !called.is_empty() {
-                called.iter().for_each(|on_change| on_change());
+            if self.deliver(&mut events, Some(&mut looked)) {
                 std::thread::sleep(BREATH);
             }
         }
+    }
+
+    /// Reads what the kernel has to tell, and looks where it does not when it is time to; calls everyone concerned. Whether there was somebody.
+    fn deliver(&self, buffer: &mut [MaybeUninit<u8>], looked: Option<&mut Instant>) -> bool {
+        let _alone = lock(&self.delivering);
+        let mut news = News::default();
+        self.read_events(buffer, &mut news);
+        if let Some(looked) = looked
+            && looked.elapsed() >= self.look_every
+        {
+            self.look(&mut news);
+            *looked = Instant::now();
+        }
+        // The listeners are free meanwhile: one may drop a guard.
+        let call_of = |number: &u64| lock(&self.state).listeners.get(number).map(|listener| listener.call.clone());
+        for number in &news.changed {
+            if let Some(Call::Path(on_change)) = call_of(number) {
+                on_change();
+            }
+        }
+        for (number, change) in &news.names {
+            if let Some(Call::Names(on_names)) = call_of(number) {
+                on_names(match change {
+                    OfNames::Name(name, change) => NameNews::Name(name, *change),
+                    OfNames::Any => NameNews::Any,
+                    OfNames::Blind => NameNews::Blind,
+                });
+            }
+        }
+        !news.changed.is_empty() || !news.names.is_empty()
     }
 
     /// Sleeps until there is something to do. False: the system does not let us wait, and a thread that spins helps nobody.
@@ -251,7 +315,7 @@ impl Hub {
     }
 
     /// Collects whom the events of the kernel concern.
-    fn read_events(&self, buffer: &mut [MaybeUninit<u8>], changed: &mut BTreeSet<u64>) {
+    fn read_events(&self, buffer: &mut [MaybeUninit<u8>], news: &mut News) {
         let Some(inotify) = &self.inotify else { return };
         let mut reader = inotify::Reader::new(inotify.as_fd(), buffer);
         while let Ok(event) = reader.next() {
@@ -259,7 +323,7 @@ impl Hub {
             let state = &mut *state;
             let flags = event.events();
             if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-                changed.extend(state.listeners.keys());
+                state.listeners.iter().for_each(|(number, listener)| news.any(*number, listener));
                 continue;
             }
             if flags.intersects(ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED) {
@@ -269,23 +333,38 @@ impl Hub {
                 for number in state.told.remove(&event.wd()).into_iter().flatten().flat_map(|(_, numbers)| numbers) {
                     if let Some(listener) = state.listeners.get(&number) {
                         state.polled.insert(number, RealDisk.metadata(&listener.path).ok());
-                        changed.insert(number);
+                        match listener.call {
+                            Call::Path(_) => drop(news.changed.insert(number)),
+                            Call::Names(_) => news.names.push((number, OfNames::Blind)),
+                        }
                     }
                 }
                 continue;
             }
             let Some(names) = state.told.get(&event.wd()) else { continue };
             let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()).to_owned());
-            changed.extend(names.get(&name).into_iter().flatten());
+            news.changed.extend(names.get(&name).into_iter().flatten());
             // That a file's bytes changed is no news of its directory.
-            if !flags.contains(ReadFlags::MODIFY) {
-                changed.extend(names.get(&None).into_iter().flatten());
+            let change = match flags {
+                _ if flags.intersects(ReadFlags::CREATE | ReadFlags::MOVED_TO) => NameChange::Came,
+                _ if flags.contains(ReadFlags::MOVED_FROM) => NameChange::Left,
+                _ if flags.contains(ReadFlags::DELETE) => NameChange::Removed,
+                _ => continue,
+            };
+            for number in names.get(&None).into_iter().flatten() {
+                match state.listeners.get(number).map(|listener| &listener.call) {
+                    Some(Call::Names(_)) => {
+                        let change = name.clone().map_or(OfNames::Any, |name| OfNames::Name(name, change));
+                        news.names.push((*number, change));
+                    }
+                    _ => drop(news.changed.insert(*number)),
+                }
             }
         }
     }
 
     /// Looks at the paths that the kernel does not tell of.
-    fn look(&self, changed: &mut BTreeSet<u64>) {
+    fn look(&self, news: &mut News) {
         let mut state = lock(&self.state);
         let State { polled, listeners, .. } = &mut *state;
         for (number, seen) in polled {
@@ -293,7 +372,7 @@ impl Hub {
             let now = RealDisk.metadata(&listener.path).ok();
             if *seen != now {
                 *seen = now;
-                changed.insert(*number);
+                news.any(*number, listener);
             }
         }
     }

@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use super::clock::SimClock;
-use super::faults::{Effect, Faults, Operation, RandomFaults, Stats};
+use super::faults::{Denial, Effect, Faults, Operation, RandomFaults, Stats};
 use super::file::SimFile;
 use super::hold;
 use super::image::Image;
 use super::lock::SimLock;
 use super::space::{BLOCK_BYTES, Space};
 use super::tree::{DirNode, Edit, FileNode, Node, SIM_DEVICE, Tree, names};
-use super::watch::{Listeners, SimWatch};
+use super::watch::{Listener, Listeners, SimWatch};
 use crate::clock::{Clock, Timestamp};
 use crate::disk::{DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
 use crate::mapped::Mapped;
 use crate::random::Prng;
-use crate::watch::{OnChange, Watch, WatchGuard};
+use crate::watch::{OnChange, OnNames, Watch, WatchGuard};
 
 /// A simulated disk; see [`crate::sim`]. Clones are the same disk.
 #[derive(Clone)]
@@ -47,6 +47,7 @@ pub(super) struct Machine {
     next_inode: u64,
     trace: Option<Vec<String>>,
     pub(super) listeners: Listeners,
+    denied: Vec<(PathBuf, Denial)>,
 }
 
 /// How an operation goes on after [`Machine::begin`].
@@ -89,6 +90,29 @@ impl Machine {
             next_inode,
             trace: None,
             listeners: Listeners::default(),
+            denied: Vec::new(),
+        }
+    }
+
+    /// Whether a file can be opened, to be written if that is so.
+    fn may_open(&self, path: &Path, is_to_write: bool) -> io::Result<()> {
+        for (denied, denial) in &self.denied {
+            match denial {
+                Denial::Opening if path == denied => return Err(Errno::ACCESS.into()),
+                Denial::Writing if is_to_write && path.starts_with(denied) => return Err(Errno::ROFS.into()),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the name at this path can be made, changed or removed.
+    fn may_change_name(&self, path: &Path) -> io::Result<()> {
+        let is_refused =
+            |(denied, denial): &&(PathBuf, Denial)| *denial == Denial::Names && path.parent() == Some(denied.as_path());
+        match self.denied.iter().find(is_refused) {
+            Some(_) => Err(Errno::ACCESS.into()),
+            None => self.may_open(path, true),
         }
     }
 
@@ -124,7 +148,7 @@ impl Machine {
         let course = self.begin(operation, path)?;
         if course != Course::Fails {
             for edit in &edits {
-                self.listeners.entry_changed(&self.tree, edit);
+                self.listeners.entry_changed(&self.tree, edit, operation == Operation::Rename);
             }
             self.tree.change(edits, now);
         }
@@ -213,6 +237,16 @@ impl SimDisk {
         self.machine().faults.clear();
     }
 
+    /// Lets the file system refuse something at a path from now on, until [`SimDisk::allow_all`].
+    pub fn deny(&self, path: &Path, denial: Denial) {
+        self.machine().denied.push((path.to_owned(), denial));
+    }
+
+    /// Nothing is refused any more.
+    pub fn allow_all(&self) {
+        self.machine().denied.clear();
+    }
+
     /// Sets the size of the disk, in bytes, rounded down to blocks of 4096; less than is in use makes it full.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.machine().space.set_capacity(bytes.map_or(u64::MAX, |bytes| bytes / BLOCK_BYTES as u64));
@@ -274,8 +308,12 @@ impl SimDisk {
         match (machine.tree.find(path), mode) {
             (Ok(_), OpenMode::CreateNew) => Err(Errno::EXIST.into()),
             (Ok(Node::Dir(_)), _) => Err(Errno::ISDIR.into()),
-            (Ok(Node::File(file)), _) => Ok(file),
+            (Ok(Node::File(file)), _) => {
+                machine.may_open(path, mode != OpenMode::Read)?;
+                Ok(file)
+            }
             (Err(Errno::NOENT), OpenMode::Create | OpenMode::CreateNew) => {
+                machine.may_change_name(path)?;
                 let (dir, name) = machine.tree.find_parent(path)?;
                 let file = FileNode::new(machine.inode(), Image::empty(Arc::clone(&machine.space)), self.now());
                 let edit = Edit { dir, name: name.to_owned(), node: Some(Node::File(Arc::clone(&file))) };
@@ -315,9 +353,17 @@ impl Drop for Held<'_> {
 
 impl Watch for SimDisk {
     fn watch(&self, path: &Path, on_change: OnChange) -> io::Result<WatchGuard> {
-        let number = self.machine().listeners.add(path, on_change);
+        let number = self.machine().listeners.add(path, Listener::Path(on_change));
         Ok(WatchGuard::new(SimWatch { disk: self.clone(), number }))
     }
+
+    fn watch_names(&self, dir: &Path, on_names: OnNames) -> io::Result<WatchGuard> {
+        let number = self.machine().listeners.add(dir, Listener::Names(on_names));
+        Ok(WatchGuard::new(SimWatch { disk: self.clone(), number }))
+    }
+
+    /// Nothing is ever left to be told.
+    fn settle(&self) {}
 }
 
 impl fmt::Debug for SimDisk {
@@ -330,6 +376,7 @@ impl Disk for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
         let mut machine = self.machine();
         let node = self.find_or_create(&mut machine, path, mode)?;
+        machine.stats.opens += 1;
         let boot = machine.boot;
         Ok(Arc::new(SimFile::new(self.clone(), node, path.to_owned(), boot, mode != OpenMode::Read)))
     }
@@ -347,6 +394,7 @@ impl Disk for SimDisk {
                 Some(Node::File(_)) if depth + 1 == names.len() => return Err(Errno::EXIST.into()),
                 Some(Node::File(_)) => return Err(Errno::NOTDIR.into()),
                 None => {
+                    machine.may_change_name(&so_far)?;
                     let next = DirNode::new(machine.inode(), self.now());
                     let edit = Edit { dir, name: (*name).to_owned(), node: Some(Node::Dir(Arc::clone(&next))) };
                     machine.change(Operation::Create, &so_far, vec![edit], self.now())?;
@@ -361,6 +409,7 @@ impl Disk for SimDisk {
         let mut machine = self.machine();
         machine.check_power()?;
         let (dir, name) = machine.tree.find_parent(path)?;
+        machine.may_change_name(path)?;
         match dir.entry(name).ok_or(Errno::NOENT)? {
             Node::Dir(_) => Err(Errno::ISDIR.into()),
             Node::File(_) => {
@@ -374,6 +423,7 @@ impl Disk for SimDisk {
         let mut machine = self.machine();
         machine.check_power()?;
         let (dir, name) = machine.tree.find_parent(path)?;
+        machine.may_change_name(path)?;
         match dir.entry(name).ok_or(Errno::NOENT)? {
             Node::File(_) => Err(Errno::NOTDIR.into()),
             Node::Dir(gone) if !hold(&gone.state).visible.is_empty() => Err(Errno::NOTEMPTY.into()),
@@ -410,6 +460,8 @@ impl Disk for SimDisk {
             }
             _ => {}
         }
+        machine.may_change_name(from)?;
+        machine.may_change_name(to)?;
         let edits = vec![
             Edit { dir: from_dir, name: from_name.to_owned(), node: None },
             Edit { dir: to_dir, name: to_name.to_owned(), node: Some(moved) },
@@ -428,6 +480,7 @@ impl Disk for SimDisk {
         if let Node::Dir(_) = node {
             return Err(Errno::PERM.into());
         }
+        machine.may_change_name(new)?;
         let edit = Edit { dir, name: name.to_owned(), node: Some(node) };
         machine.change(Operation::Link, new, vec![edit], self.now())
     }
@@ -445,9 +498,15 @@ impl Disk for SimDisk {
         course.result()
     }
 
+    fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let file = self.open(path, OpenMode::ReadWrite)?;
+        file.write_at(bytes, file.len()?)
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
-        let machine = self.machine();
+        let mut machine = self.machine();
         machine.check_power()?;
+        machine.stats.lists += 1;
         let dir = machine.tree.find_dir(path)?;
         let state = hold(&dir.state);
         let entry = |(name, node): (&std::ffi::OsString, &Node)| DirEntry {
@@ -458,8 +517,9 @@ impl Disk for SimDisk {
     }
 
     fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        let machine = self.machine();
+        let mut machine = self.machine();
         machine.check_power()?;
+        machine.stats.looks += 1;
         Ok(match machine.tree.find(path)? {
             Node::File(file) => file.metadata(),
             Node::Dir(dir) => {
@@ -477,6 +537,15 @@ impl Disk for SimDisk {
                 }
             }
         })
+    }
+
+    fn check_writable(&self, path: &Path) -> io::Result<()> {
+        let machine = self.machine();
+        machine.check_power()?;
+        match machine.tree.find(path)? {
+            Node::File(_) => machine.may_open(path, true),
+            Node::Dir(_) => machine.may_change_name(&path.join("any")),
+        }
     }
 
     fn lock(&self, path: &Path) -> io::Result<LockGuard> {

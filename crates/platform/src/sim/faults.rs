@@ -11,8 +11,6 @@ pub enum Operation {
     Allocate,
     /// [`crate::File::punch_hole`].
     PunchHole,
-    /// [`crate::File::collapse_range`].
-    CollapseRange,
     /// [`crate::File::sync_data`], [`crate::File::sync_all`].
     Sync,
     /// [`crate::Disk::open`] or [`crate::Disk::lock`] that creates a file; [`crate::Disk::create_dir_all`] for each
@@ -35,6 +33,17 @@ pub enum Effect {
     Fail,
     /// The power goes while the operation runs.
     Crash,
+}
+
+/// What the file system refuses at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Denial {
+    /// To open the file, in whatever way (EACCES).
+    Opening,
+    /// To change the names in the directory (EACCES); the files in it can be written.
+    Names,
+    /// To change anything there and below (EROFS): a file system that is mounted for reading.
+    Writing,
 }
 
 /// Failures that happen by chance, each with EIO; 0 is never.
@@ -65,6 +74,12 @@ pub struct Stats {
     pub syncs: u64,
     /// Syncs of directories; 0 for a file.
     pub dir_syncs: u64,
+    /// Directories that were listed; 0 for a file.
+    pub lists: u64,
+    /// Calls of [`crate::Disk::metadata`]; 0 for a file.
+    pub looks: u64,
+    /// Calls of [`crate::Disk::open`]; 0 for a file.
+    pub opens: u64,
 }
 
 #[derive(Debug)]
@@ -112,11 +127,9 @@ impl Faults {
             fault.countdown > 0
         });
         let one_in = match operation {
-            Operation::Write
-            | Operation::SetLen
-            | Operation::Allocate
-            | Operation::PunchHole
-            | Operation::CollapseRange => self.random.write_fails_one_in,
+            Operation::Write | Operation::SetLen | Operation::Allocate | Operation::PunchHole => {
+                self.random.write_fails_one_in
+            }
             Operation::Sync => self.random.sync_fails_one_in,
             Operation::Create | Operation::Rename | Operation::Link | Operation::Remove | Operation::SyncDir => {
                 self.random.names_fail_one_in

@@ -12,7 +12,7 @@ use super::faults::Operation;
 use super::hold;
 use super::image::Data;
 use super::lock::{HandleLocks, SimLock};
-use super::space::{BLOCK_BYTES, Full};
+use super::space::Full;
 use super::tree::{FileNode, FileState};
 use crate::clock::Timestamp;
 use crate::disk::{File, LockGuard, LockMode, LockTable, Metadata};
@@ -194,22 +194,6 @@ impl File for SimFile {
         self.modify(Operation::PunchHole, |state, _, course| {
             if course != Course::Fails {
                 state.image.punch(start, end);
-            }
-            Ok(())
-        })
-    }
-
-    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()> {
-        if len == 0 {
-            return self.machine().map(drop);
-        }
-        let (start, end) = range(offset, len)?;
-        if start % BLOCK_BYTES != 0 || end % BLOCK_BYTES != 0 || end >= hold(&self.node.state).image.len() {
-            return Err(Errno::INVAL.into());
-        }
-        self.modify(Operation::CollapseRange, |state, _, course| {
-            if course != Course::Fails {
-                state.image.collapse(start, end);
             }
             Ok(())
         })

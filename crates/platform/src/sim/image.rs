@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::space::{BLOCK_BYTES, BlockMap, Full, Space};
+use super::space::{BlockMap, Full, Space};
 use crate::disk::SECTOR_BYTES;
 use crate::random::Prng;
 
@@ -51,7 +51,6 @@ enum Pending {
     Write { offset: usize, data: Data },
     SetLen(usize),
     Punch { start: usize, end: usize },
-    Collapse { start: usize, end: usize },
 }
 
 impl Pending {
@@ -70,10 +69,6 @@ impl Pending {
                 if let Some(range) = image.get_mut(*start..end) {
                     range.fill(0);
                 }
-            }
-            Pending::Collapse { start, end } => {
-                let end = (*end).min(image.len());
-                image.drain((*start).min(end)..end);
             }
         }
     }
@@ -180,23 +175,7 @@ impl Image {
         self.queue(Pending::Punch { start, end });
     }
 
-    /// Takes a range of whole blocks out.
-    pub(super) fn collapse(&mut self, start: usize, end: usize) {
-        assert!(
-            !self.pending.iter().any(|operation| matches!(operation, Pending::Write { .. } | Pending::Punch { .. })),
-            "a range is taken out of a file with unsynced bytes: the contract of File::collapse_range is broken"
-        );
-        let freed = self.blocks.collapse(start, end);
-        self.space.give_back(freed);
-        self.queue(Pending::Collapse { start, end });
-    }
-
     fn queue(&mut self, operation: Pending) {
-        assert!(
-            !matches!(operation, Pending::Write { .. } | Pending::Punch { .. })
-                || !self.pending.iter().any(|pending| matches!(pending, Pending::Collapse { .. })),
-            "a file is written between taking a range out and the sync: the contract of File::collapse_range is broken"
-        );
         operation.apply(Arc::make_mut(&mut self.visible));
         self.pending.push(operation);
     }
@@ -300,19 +279,12 @@ impl Image {
                 Pending::Write { offset, data } => choose_fate(*offset, data.len(), prng),
                 Pending::Punch { start, end } => choose_fate(*start, end - start, prng),
                 Pending::SetLen(_) => Fate::Kept,
-                // One flag for each block behind it that may have moved.
-                Pending::Collapse { end, .. } => choose_fate(0, (self.blocks_behind(*end) + 1) * SECTOR, prng),
             })
             .collect();
         if self.pending.len() > 1 {
             self.keep_what_lies_under(&mut fates);
         }
         fates
-    }
-
-    /// How many blocks a file has behind an offset, at most.
-    fn blocks_behind(&self, offset: usize) -> usize {
-        self.durable.len().max(self.visible.len()).saturating_sub(offset).div_ceil(BLOCK_BYTES)
     }
 
     /// A sector is written from memory as a whole, so where a later write arrived, so did the earlier ones.
@@ -363,12 +335,7 @@ impl Image {
                         write_torn(&mut image, *start, &Data::Zeros(end - start), &arrived[..sectors], false);
                     }
                 }
-                (Pending::Collapse { start, end }, Fate::Torn { arrived, .. }) if lengths == 0 => {
-                    collapse_in_part(&mut image, *start, *end, arrived.iter().filter(|arrived| **arrived).count());
-                }
-                (Pending::SetLen(_) | Pending::Punch { .. } | Pending::Collapse { .. }, _) => {
-                    operation.apply(&mut image)
-                }
+                (Pending::SetLen(_) | Pending::Punch { .. }, _) => operation.apply(&mut image),
                 (Pending::Write { .. }, Fate::Lost) => {}
                 (Pending::Write { .. }, Fate::Kept) => operation.apply(&mut image),
                 (Pending::Write { offset, data }, Fate::Torn { arrived, grown }) => {
@@ -403,15 +370,6 @@ fn choose_sectors(count: usize, prng: &mut Prng) -> Vec<bool> {
         3 => (0..count).map(|sector| sector == at).collect(),
         _ => (0..count).map(|_| prng.one_in(2)).collect(),
     }
-}
-
-/// A range that is being taken out: it is a hole already, and some blocks that were behind it stand before it.
-fn collapse_in_part(image: &mut [u8], start: usize, end: usize, blocks: usize) {
-    let end = end.min(image.len());
-    let Some(hole) = image.get_mut(start..end) else { return };
-    hole.fill(0);
-    let moved = (blocks * BLOCK_BYTES).min((image.len() - end) / BLOCK_BYTES * BLOCK_BYTES);
-    image[start..end + moved].rotate_left(end - start);
 }
 
 fn write_torn(image: &mut Vec<u8>, offset: usize, data: &Data, arrived: &[bool], grown: bool) {

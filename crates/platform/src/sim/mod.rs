@@ -20,8 +20,6 @@
 //!   zeros then, and so is a gap. Bytes of other files never show.
 //! - Cuts, growths and holes are in the file system's journal: of one file's, a first few survive, in order among
 //!   themselves but in no order with the writes. The last hole that survives may be there in part.
-//! - A range that is taken out (`collapse_range`) counts among these; the last that survives may have moved only a first part of what
-//!   is behind it.
 //! - Of each directory's changes a first few survive, in order. A rename between two directories counts in both, and
 //!   happened in both or in neither. A file whose name did not survive is gone, however well synced.
 //! - Often enough nothing pending survives, or everything.
@@ -37,6 +35,8 @@
 //!
 //! **A full disk** has a budget of 4096-byte blocks. A write that does not fit leaves the part that fits and returns
 //! `StorageFull`; names take no space.
+//!
+//! **Permissions**: [`SimDisk::deny`] names paths at which opening or changing is refused; stays over a power cut.
 //!
 //! **Bit rot**: [`SimDisk::corrupt`].
 //!
@@ -61,7 +61,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::env::Env;
 pub use clock::{SIM_START, SimClock, SimRandom};
 pub use disk::SimDisk;
-pub use faults::{Effect, Operation, RandomFaults, Stats};
+pub use faults::{Denial, Effect, Operation, RandomFaults, Stats};
 pub use file::SIM_FILE_BYTES_MAX;
 pub use host::SimHost;
 

@@ -105,15 +105,6 @@ impl BlockMap {
         freed
     }
 
-    /// Takes a range of whole blocks out; how many of these were held.
-    pub(super) fn collapse(&mut self, start: usize, end: usize) -> u64 {
-        let last = (end / BLOCK_BYTES).min(self.held.len());
-        let first = (start / BLOCK_BYTES).min(last);
-        let freed = self.held.drain(first..last).filter(|held| *held).count() as u64;
-        self.count -= freed;
-        freed
-    }
-
     /// Takes every block in which the image has a byte other than zero; how many were missing.
     pub(super) fn cover(&mut self, image: &[u8]) -> u64 {
         let mut taken = 0;

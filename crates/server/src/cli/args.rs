@@ -85,6 +85,15 @@ pub enum Command {
     /// Take care of the database that the configuration names
     #[command(subcommand)]
     Sql(Sql),
+    /// Move an account from one database to another (`sql.cells`), while servers use it; an interrupted move goes on where it was
+    Move {
+        /// Whose account
+        #[arg(long)]
+        user: String,
+        /// The cell that it moves to; the database of `sql.urls` is "main"
+        #[arg(long)]
+        cell: String,
+    },
     #[command(flatten)]
     Admin(Admin),
 }
@@ -103,6 +112,18 @@ pub enum Sql {
     Update,
     /// Say whether the database answers and its tables are those that this program needs
     Check,
+    /// Measure how many bare transactions of the kind that an append is the database does in a second; what is made for it is removed
+    Measure {
+        /// Connections at once
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1000))]
+        connections: u32,
+        /// For how long
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+        seconds: u32,
+        /// Octets of each message's body
+        #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+        octets: u32,
+    },
 }
 
 /// What to do with the configuration.

@@ -9,12 +9,15 @@ mod scan;
 mod since;
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Parser;
-use model::{Error, ErrorKind, Result};
+use model::{AccountName, Error, ErrorKind, Result};
 
 use self::args::{Admin, Args, Backup, ClusterAction, Command, ConfigAction, Global, Sql};
+use crate::admin::Progress;
 use crate::config::{self, Config};
 use crate::serve::{self, Setup};
 use crate::{demo, logging};
@@ -63,6 +66,7 @@ fn run(args: Args) -> Result<ExitCode> {
         }
         Command::Config(action) => return configure(&action),
         Command::Sql(action) => sql(&global, &action)?,
+        Command::Move { user, cell } => move_account(&global, &user, &cell)?,
         Command::Admin(Admin::Backup(Backup { action: Some(action), .. })) => {
             return administer::backups(&global, action);
         }
@@ -100,14 +104,48 @@ fn configuration(global: &Global) -> Result<Config> {
     Ok(config)
 }
 
+/// The databases that are configured.
+fn databases(global: &Global) -> Result<Arc<store_sql::Cells>> {
+    let not_named = || Error::new(ErrorKind::Invalid, "no database is configured: sql.urls is empty");
+    serve::databases(&platform::Env::real(), &configuration(global)?)?.ok_or_else(not_named)
+}
+
+/// Works on the databases alone, like `sql`: servers that have the account open find it where it is then.
+fn move_account(global: &Global, user: &str, cell: &str) -> Result<()> {
+    let name = AccountName::new(user)?;
+    let mut bar = bar::Bar::new(global.quiet || global.json);
+    let mut watch = |done, total| {
+        bar.advanced(done, total, "bytes");
+        ControlFlow::Continue(())
+    };
+    let report = databases(global)?.move_account(&name, cell, &mut watch)?;
+    bar.finish();
+    let held = report.held.as_micros() as f64 / 1000.0;
+    let result = serde_json::json!({
+        "user": user,
+        "cell": report.cell,
+        "moved": report.moved,
+        "moved_bytes": report.moved_bytes,
+        "held_milliseconds": held,
+    });
+    match global.json {
+        true => Ok(print::line(result)?),
+        false => Ok(print::line(format_args!(
+            "{user} is in cell {}: {} messages were copied and compared, changes waited for {held:.0} ms",
+            report.cell, report.moved
+        ))?),
+    }
+}
+
 /// Works on the database alone: no store is needed for it.
 fn sql(global: &Global, action: &Sql) -> Result<()> {
-    let config = configuration(global)?;
-    let not_named = || Error::new(ErrorKind::Invalid, "no database is configured: sql.urls is empty");
-    let database = serve::database(&platform::Env::real(), &config)?.ok_or_else(not_named)?;
+    if let Sql::Measure { connections, seconds, octets } = action {
+        return measure(global, *connections, *seconds, *octets);
+    }
+    let database = databases(global)?;
     let before = match action {
         Sql::Update => database.update()?,
-        Sql::Check => {
+        Sql::Check | Sql::Measure { .. } => {
             database.check()?;
             store_sql::Database::schema_version()
         }
@@ -122,6 +160,26 @@ fn sql(global: &Global, action: &Sql) -> Result<()> {
         _ => print::line(format_args!("the tables are those of version {now}"))?,
     }
     Ok(())
+}
+
+/// Bare transactions, to hold Mailyard's against them.
+fn measure(global: &Global, connections: u32, seconds: u32, octets: u32) -> Result<()> {
+    let mut config = configuration(global)?;
+    config.sql.connections_max = config.sql.connections_max.max(connections);
+    let not_named = || Error::new(ErrorKind::Invalid, "no database is configured: sql.urls is empty");
+    let cells = serve::databases(&platform::Env::real(), &config)?.ok_or_else(not_named)?;
+    let load = store_sql::RawLoad {
+        connections: connections as usize,
+        duration: std::time::Duration::from_secs(seconds.into()),
+        octets: octets as usize,
+    };
+    let rate = cells.first()?.measure_raw(load)?;
+    let each_second = rate.transactions as f64 / rate.took.as_secs_f64();
+    if global.json {
+        let result = serde_json::json!({ "transactions": rate.transactions, "transactions_per_second": each_second });
+        return Ok(print::line(result)?);
+    }
+    Ok(print::line(format_args!("{each_second:.0} transactions a second with {connections} connections"))?)
 }
 
 fn configure(action: &ConfigAction) -> Result<ExitCode> {

@@ -69,6 +69,18 @@ choice! {
     }
 }
 
+choice! {
+    /// Which lists of UIDs in Maildirs are kept up.
+    UidLists {
+        /// Those that are there.
+        Auto = "auto",
+        /// One in each mailbox.
+        Always = "always",
+        /// None.
+        Never = "never",
+    }
+}
+
 /// A section as documentation wants it.
 pub struct Section {
     /// Its name.
@@ -381,6 +393,18 @@ config! {
         poll_ms: u32 = 100, in 1..=60_000;
         /// How long a server that says nothing any more keeps the right to write to an account, seconds. At start.
         lease_seconds: u32 = 5, in 1..=600;
+        /// More databases that have accounts ("cells"), as `NAME=mysql://…`; several of one name are servers with the same data. The
+        /// database of `urls` is the cell "main", and has the directory that says which account is where. At start.
+        cells: Vec<String> = Vec::new();
+        /// The cell that new accounts are put into. Empty: "main". At start.
+        new_accounts_cell: String = String::new();
+        /// A PEM file with the certificate of the authority that signed those of the database's servers, or with a server's own when it
+        /// has signed itself. Empty: connections are not encrypted. Sockets never are. At start.
+        tls_ca_file: PathBuf = PathBuf::new();
+        /// A PEM file with our certificate and its chain, for a database that asks for one. At start.
+        tls_certificate_file: PathBuf = PathBuf::new();
+        /// A PEM file with the key of that certificate. At start.
+        tls_key_file: PathBuf = PathBuf::new();
     }
 
     /// Accounts whose mail is in Maildirs that other programs use as well (`docs/maildir.md`). At start.
@@ -390,6 +414,9 @@ config! {
         root: UserPath = UserPath("/home/%u/Maildir".to_owned());
         /// How the mailboxes of a new account are named below it: `a/b` is `.a.b` ("maildir++") or `a/b` ("fs"). At start.
         layout: Layout = Layout::MaildirPlusPlus;
+        /// Whether `dovecot-uidlist` is kept up, so that Dovecot gives its clients the same UIDs: where Dovecot has made one ("auto"), in every
+        /// mailbox ("always"), or not at all ("never"). At start.
+        uid_lists: UidLists = UidLists::Auto;
         /// How long a mailbox has to rest before what is expunged is forgotten and its index is saved, seconds. At start.
         idle_seconds: u32 = 30, in 1..=86_400;
     }
@@ -419,6 +446,9 @@ impl Config {
             &mut self.tls.certificate_file,
             &mut self.tls.key_file,
             &mut self.listen.lmtp_socket,
+            &mut self.sql.tls_ca_file,
+            &mut self.sql.tls_certificate_file,
+            &mut self.sql.tls_key_file,
         ] {
             if !path.as_os_str().is_empty() && path.is_relative() {
                 *path = directory.join(&path);

@@ -13,7 +13,7 @@ mod write;
 pub use delivery::Aliases;
 pub use keys::{
     Config, DeliverySection, FormatSection, Layout, LogFormat, LogSection, MailFormat, MaildirSection, MboxSection,
-    OverQuota, PlainTextLogin, TlsSection,
+    OverQuota, PlainTextLogin, SqlSection, TlsSection, UidLists,
 };
 pub use parse::load;
 pub use write::{reference, sample};

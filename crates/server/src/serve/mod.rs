@@ -5,6 +5,7 @@
 
 mod maintenance;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use model::{Error, ErrorKind, Result};
 use platform::Env;
 use store::format::mbox::lock::LockPolicy;
 use store::{Aside, Store};
-use store_sql::Database;
+use store_sql::{CellCluster, Cells};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub use self::maintenance::Maintenance;
@@ -84,27 +85,45 @@ pub fn open_store(env: &Env, config: &Config) -> Result<Arc<Store>> {
 
 /// Like [`open_store`], with a place for work that takes long.
 fn open_store_with(env: &Env, config: &Config, aside: Aside) -> Result<Arc<Store>> {
-    let cluster = database(env, config)?.map(|database| database as Arc<dyn store::Cluster>);
+    let cluster = match databases(env, config)? {
+        Some(cells) if config.sql.cells.is_empty() => Some(Arc::clone(cells.first()?) as Arc<dyn store::Cluster>),
+        cells => cells.map(|cells| Arc::new(CellCluster(cells)) as Arc<dyn store::Cluster>),
+    };
     let mut options = store_options(config);
     options.mbox.aside = aside;
     Store::open_with(env.clone(), config.server.data.clone(), options, cluster)
 }
 
-/// The database that is configured, if one is. It is not asked anything yet.
-pub fn database(env: &Env, config: &Config) -> Result<Option<Arc<Database>>> {
+/// The databases that are configured, if one is. They are not asked anything yet.
+pub fn databases(env: &Env, config: &Config) -> Result<Option<Arc<Cells>>> {
     let sql = &config.sql;
     if sql.urls.is_empty() {
         return Ok(None);
     }
-    let settings = store_sql::Settings {
-        urls: sql.urls.clone(),
+    let settings = |urls: Vec<String>| store_sql::Settings {
+        urls,
         connections_max: sql.connections_max as usize,
         timeout: Duration::from_secs(sql.timeout_seconds.into()),
         retry: Duration::from_secs(sql.retry_seconds.into()),
         poll: Duration::from_millis(sql.poll_ms.into()),
         lease: Duration::from_secs(sql.lease_seconds.into()),
+        tls: tls_to_databases(sql),
     };
-    Database::new(env.clone(), settings).map(Some)
+    let mut others: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for cell in &sql.cells {
+        let invalid = || Error::new(ErrorKind::Invalid, "each of sql.cells has to be NAME=mysql://…");
+        let (name, url) = cell.split_once('=').filter(|(name, _)| !name.contains(':')).ok_or_else(invalid)?;
+        others.entry(name.trim().to_owned()).or_default().push(url.trim().to_owned());
+    }
+    let others = others.into_iter().map(|(name, urls)| (name, settings(urls))).collect();
+    Cells::new(env.clone(), settings(sql.urls.clone()), others, &sql.new_accounts_cell).map(Some)
+}
+
+fn tls_to_databases(sql: &config::SqlSection) -> Option<store_sql::Tls> {
+    let is_named = |path: &PathBuf| !path.as_os_str().is_empty();
+    let identity = Some((sql.tls_certificate_file.clone(), sql.tls_key_file.clone()));
+    let identity = identity.filter(|(certificate, key)| is_named(certificate) && is_named(key));
+    is_named(&sql.tls_ca_file).then(|| store_sql::Tls { ca_file: sql.tls_ca_file.clone(), identity })
 }
 
 /// The store as it is configured.
@@ -121,7 +140,14 @@ fn store_options(config: &Config) -> store::Options {
             messages: limit(config.quota.messages_max),
         },
         mbox: mbox_options(&config.mbox),
-        maildir: store::MaildirOptions { idle_seconds: config.maildir.idle_seconds.into() },
+        maildir: store::MaildirOptions {
+            idle_seconds: config.maildir.idle_seconds.into(),
+            uid_lists: match config.maildir.uid_lists {
+                config::UidLists::Auto => store::UidLists::Auto,
+                config::UidLists::Always => store::UidLists::Always,
+                config::UidLists::Never => store::UidLists::Never,
+            },
+        },
         ..store::Options::default()
     }
 }

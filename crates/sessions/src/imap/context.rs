@@ -28,6 +28,8 @@ const TOO_MANY_RESULTS: &str = "Too many results (limit context_results_max)";
 pub(crate) struct Context {
     /// The tag of its command.
     pub tag: String,
+    /// What its responses begin with, up to the closing parenthesis: `(TAG "a"`, for ESEARCH with mailbox and UIDVALIDITY (RFC 7377 §2.1).
+    correlator: Vec<u8>,
     /// Whether the client wants UIDs.
     uid: bool,
     /// What is searched for, with all numbers as UIDs.
@@ -57,7 +59,15 @@ impl Context {
         items: &[FetchAtt],
     ) -> Self {
         let results = if criteria.is_empty() { Results::Set(UidSet::new()) } else { Results::Sorted(Vec::new()) };
-        Context { tag: tag.to_owned(), uid, key, charset, criteria: criteria.to_vec(), items: items.to_vec(), results }
+        let mut correlator = Vec::new();
+        write_tag(&mut correlator, tag);
+        let (tag, criteria, items) = (tag.to_owned(), criteria.to_vec(), items.to_vec());
+        Context { tag, correlator, uid, key, charset, criteria, items, results }
+    }
+
+    /// With another beginning of its responses.
+    pub fn correlated_by(self, correlator: &[u8]) -> Self {
+        Context { correlator: correlator.to_vec(), ..self }
     }
 
     /// Whether something is fetched of new messages.
@@ -149,7 +159,7 @@ impl Context {
             return;
         }
         out.extend_from_slice(b"* ESEARCH ");
-        write_tag(out, &self.tag);
+        out.extend_from_slice(&self.correlator);
         out.push(b')');
         if self.uid {
             out.extend_from_slice(b" UID");

@@ -121,6 +121,7 @@ impl Delivery {
     fn begin(&mut self, store: &Store, recipient: &Recipient) -> Result<Pending<Option<Appended>>> {
         let account = open_account(store, &recipient.destination.account)?;
         let mailbox = mailbox(&account, &recipient.destination.place)?;
+        account.before_adding(mailbox);
         let message = match &mut self.message {
             Message::Whole(message) => message
                 .take()

@@ -33,6 +33,7 @@ pub fn cluster() -> Arc<dyn Cluster> {
 }
 
 /// Changes the first octet of all that is stored of the messages of so many octets; how many those are.
+#[allow(dead_code, reason = "each test file uses a part")]
 pub fn damage(octets: usize) -> usize {
     DATABASE.with_borrow(|database| {
         let (name, _) = database.as_ref().unwrap();

@@ -8,7 +8,7 @@ use mailyard_sessions::imap::{Context, ImapSession, Settings};
 use mailyard_sessions::{Authenticator, Connection, Now, Refusal, ScramCredentials};
 use model::AccountName;
 use platform::sim::SimEnv;
-use store::{Options, Store};
+use store::{Cluster, Options, Store};
 
 /// Lets in everybody with any password, and with SCRAM by the password `secret`.
 pub struct Everybody;
@@ -32,20 +32,27 @@ impl Authenticator for Everybody {
 pub const NOW: Now = Now { monotonic: Duration::ZERO, unix_seconds: 1_000_000_000 };
 
 /// What sessions share, with an empty store. The same seed gives the same identifiers.
+#[allow(dead_code, reason = "each test file uses a part")]
 pub fn context(seed: u64, settings: Settings) -> Arc<Context> {
-    let store = Store::open(SimEnv::new(seed).env(), PathBuf::from("/store"), Options::default()).unwrap();
+    context_on(seed, settings, None)
+}
+
+fn context_on(seed: u64, settings: Settings, cluster: Option<Arc<dyn Cluster>>) -> Arc<Context> {
+    let (env, options) = (SimEnv::new(seed).env(), Options::default());
+    let store = Store::open_with(env, PathBuf::from("/store"), options, cluster).unwrap();
     Arc::new(Context { store, authenticator: Arc::new(Everybody), observer: Arc::new(()), settings })
 }
 
-/// As [`context`], with an account of a format.
+/// As [`context`], with an account of a format, which may need a database.
 #[allow(dead_code, reason = "not every test file has accounts of formats")]
 pub fn context_with(
     seed: u64,
     settings: Settings,
+    cluster: Option<Arc<dyn Cluster>>,
     name: &str,
     create: impl FnOnce(&Store, &AccountName),
 ) -> Arc<Context> {
-    let context = context(seed, settings);
+    let context = context_on(seed, settings, cluster);
     create(&context.store, &AccountName::new(name).unwrap());
     context
 }

@@ -5,11 +5,12 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each test file uses a part")]
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::mariadb::free_port;
 
 /// How long a server may take to join.
 const JOIN: Duration = Duration::from_secs(300);
@@ -26,18 +27,6 @@ pub struct Group {
     servers: Vec<Option<Child>>,
 }
 
-/// A port that is free now, outside of the range from which the system takes them for connections.
-fn free_port() -> u16 {
-    use std::sync::atomic::{AtomicU16, Ordering};
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    loop {
-        let port = 22_000 + (std::process::id() as u16 % 400) * 20 + NEXT.fetch_add(1, Ordering::Relaxed) % 20;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
-
 impl Group {
     /// Starts three servers, one after the other.
     pub fn begin() -> Group {
@@ -51,7 +40,9 @@ impl Group {
         let mut install = as_mysql("mariadb-install-db");
         install.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
         install.arg(format!("--datadir={}", group.path(0, "data").display()));
-        assert!(install.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success());
+        let done = install.output().unwrap();
+        let said = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+        assert!(done.status.success(), "{}{}", said(&done.stdout), said(&done.stderr));
         for number in 0..3 {
             group.start(number, number == 0);
         }

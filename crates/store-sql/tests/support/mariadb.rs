@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -153,6 +154,18 @@ pub fn database_of(address: &str) -> &str {
         .rsplit('/')
         .find_map(|piece| piece.strip_prefix("test").map(|_| piece))
         .map_or("", |piece| piece.split('?').next().unwrap_or(""))
+}
+
+/// A port that is free now, outside of the range from which the system takes them for connections.
+pub fn free_port() -> u16 {
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let port = 22_000 + (std::process::id() as u16 % 400) * 20 + NEXT.fetch_add(1, Ordering::Relaxed) % 20;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Servers are where only root's PATH leads.

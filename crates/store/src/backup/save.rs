@@ -7,7 +7,7 @@ use platform::OpenMode;
 use super::keys::Marker;
 use super::manifest::ENCRYPTED;
 use super::{Listener, PIECE_BYTES, Repository, Snapshot, SnapshotFile, UNFINISHED, list, octets, stored};
-use crate::{Account, AccountFormat};
+use crate::{Account, AccountFormat, convert};
 
 /// At the end of a segment stands what it is made of, with checksums: that much is compared before a copy is believed to be one.
 const COMPARED_BYTES: u64 = 4096;
@@ -44,22 +44,25 @@ fn refresh(account: &Account) -> Result<()> {
 
 impl Repository {
     /// Adds a snapshot of an account as it is durably at this moment. Sessions go on meanwhile. [`ErrorKind::InUse`] while another process
-    /// writes to the directory, [`ErrorKind::Invalid`] for an account in a database; `None` when the listener has ended it.
+    /// writes to the directory; `None` when the listener has ended it. Of an account in a database a log is kept beside what this
+    /// node knows of it, which follows it; that is what is saved.
     pub fn save(&self, account: &Account, listener: Listener<'_>) -> Result<Option<SaveReport>> {
         let _alone = self.writing()?;
         let (name, disk) = (account.name(), &self.env.disk);
         disk.create_dir_all_durable(&self.files_dir(name))?;
         disk.create_dir_all_durable(&self.snapshots_dir(name))?;
         let known = self.clear_away(name)?;
-        if account.format()? == AccountFormat::Sql {
-            let text = format!("the messages of account {name} are in a database: back that up");
-            return Err(Error::new(ErrorKind::Invalid, text));
-        }
         let marker =
             self.recipients.as_ref().map(|recipients| Marker::of(account, &self.env, recipients)).transpose()?;
         let marker = marker.as_ref();
-        refresh(account)?;
-        let log = account.inner.log().files()?;
+        let log = if account.format()? == AccountFormat::Sql {
+            let Some(shadow) = convert::shadow(account, listener)? else { return Ok(None) };
+            shadow
+        } else {
+            refresh(account)?;
+            account.inner.log()
+        };
+        let log = log.files()?;
         // Not older than the files: what is in it and not in them is copied in vain.
         let outside = octets::needed(&account.inner.state());
         let total = log.files.iter().map(|file| file.len).sum();

@@ -10,7 +10,7 @@ use index::{ForeignMessage, PendingMessage};
 use model::{EmailId, Error, ErrorKind, MailboxId, Result};
 
 use super::phase::set_format;
-use super::proof::Prover;
+use super::proof::{Place, Prover};
 use super::{ConvertReport, Phase, ROUNDS_MAX, Watcher, discard, forget_expunged, invalid};
 use crate::account::{Account, Held};
 use crate::format::AccountFormat;
@@ -33,13 +33,15 @@ pub(super) fn convert(
     if !take_in_all(account, &*files, watcher, report)? {
         return Ok(());
     }
-    let Some(mut prover) = Prover::run(account, Some(&*files), watcher, report)? else { return Ok(()) };
+    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else {
+        return Ok(());
+    };
     // Files that cannot hold a message byte for byte never had its bytes: it was in the log before.
     report.stayed.clear();
     let old = account.format()?;
     let (held, began) = last_round(account, &*files, watcher, report)?;
     let Some(mut held) = held else { return Ok(()) };
-    prover.catch_up(account, Some(&*files), report)?;
+    prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     report.stayed.clear();
     let phase = match to {
         AccountFormat::Native => Phase::Kept { old },
@@ -55,7 +57,7 @@ pub(super) fn convert(
     })?;
     let next: Option<Arc<dyn Files>> = match to {
         AccountFormat::Native => Some(Arc::new(KeptFiles)),
-        to => crate::format::files::open(inner.env(), inner.log(), inner.listeners(), to, inner.options())?,
+        to => crate::format::files::open(inner.env(), &inner.log(), inner.listeners(), to, inner.options())?,
     };
     held.set_files(next);
     drop(held);

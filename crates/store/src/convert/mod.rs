@@ -9,6 +9,7 @@
 //! - **Into the log** (`inwards`): the bytes of each foreign message are read twice, compared and taken into the log. When none is left, the
 //!   format changes. The files stay as they are until [`finish`].
 //! - Between two kinds of files: both, one after the other.
+//! - **Into a database and out of one** (`database`): another store for the whole account, which follows it until the places change.
 //!
 //! Invariants:
 //! - At every moment the account can be opened and used, and every message can be read: a conversion that was killed goes on where it was, or
@@ -16,8 +17,10 @@
 //! - What a message's bytes are never depends on the format: one that files cannot hold byte for byte is served from the log for ever.
 //! - The format changes in one commit, while nobody else changes anything; what was not compared before is compared then.
 
+mod database;
 mod discard;
 mod inwards;
+pub(crate) mod marker;
 mod outwards;
 mod phase;
 mod proof;
@@ -31,6 +34,7 @@ use index::{Log, Transaction};
 use model::{Error, ErrorKind, MailboxName, Result, Uid, UidSet};
 use platform::{Disk, Env};
 
+pub(crate) use self::database::shadow;
 pub use self::phase::Phase;
 use self::phase::set_format;
 pub use self::proof::Proof;
@@ -86,11 +90,15 @@ pub(crate) fn open_files(
     listeners: &Arc<Listeners>,
     options: &Options,
 ) -> Result<Option<Arc<dyn Files>>> {
+    if log.is_shared() {
+        return Ok(None);
+    }
     let state = log.state();
     let format = AccountFormat::parse(state.annotation(account_format::KEY))?;
     let open = |format: &AccountFormat| files::open(env, log, listeners, format, options);
     match (&format, Phase::of(&state)?) {
         (AccountFormat::Native, Some(Phase::Filling { to })) => open(&to),
+        (AccountFormat::Native, Some(Phase::Kept { old: AccountFormat::Sql })) => Ok(None),
         (AccountFormat::Native, Some(Phase::Kept { .. })) => Ok(Some(Arc::new(KeptFiles))),
         _ => open(&format),
     }
@@ -110,9 +118,6 @@ pub fn phase(account: &Account) -> Result<Option<Phase>> {
 /// program has a file that is needed; it can be gone on with later.
 pub fn convert(account: &Account, to: &AccountFormat, watcher: &mut Watcher<'_>) -> Result<ConvertReport> {
     let from = account.format()?;
-    if from == AccountFormat::Sql || *to == AccountFormat::Sql {
-        return Err(invalid("accounts in a database are moved by export and import"));
-    }
     match phase(account)? {
         None if from == *to => return Err(invalid("the account is in that format already")),
         None => begin(account, &from, to)?,
@@ -128,11 +133,25 @@ pub fn convert(account: &Account, to: &AccountFormat, watcher: &mut Watcher<'_>)
         }
     }
     let mut report = ConvertReport { format: from.clone(), ..ConvertReport::default() };
-    if from != AccountFormat::Native {
-        inwards::convert(account, to, watcher, &mut report)?;
+    match from {
+        AccountFormat::Native => {}
+        AccountFormat::Sql => database::out_of(account, Some(&database::phase_out(to)), watcher, &mut report)?,
+        _ => inwards::convert(account, to, watcher, &mut report)?,
     }
-    if *to != AccountFormat::Native && !report.was_stopped {
-        outwards::convert(account, to, watcher, &mut report)?;
+    match to {
+        _ if report.was_stopped => {}
+        AccountFormat::Native => {}
+        AccountFormat::Sql => {
+            let kept = Phase::Kept { old: AccountFormat::Native };
+            database::into(account, Some(&kept), watcher, &mut report)?;
+        }
+        to => {
+            outwards::convert(account, to, watcher, &mut report)?;
+            if from == AccountFormat::Sql && !report.was_stopped {
+                // What can be gone back to is the log.
+                database::drop_copy(account)?;
+            }
+        }
     }
     (report.format, report.phase) = (account.format()?, phase(account)?);
     Ok(report)
@@ -143,7 +162,10 @@ fn begin(account: &Account, from: &AccountFormat, to: &AccountFormat) -> Result<
     let (inner, disk) = (&account.inner, &*account.inner.env().disk);
     // What cannot be written as a line is refused before anything is made.
     to.to_line()?;
-    if *to != AccountFormat::Native {
+    if *from == AccountFormat::Sql || *to == AccountFormat::Sql {
+        database::check(account)?;
+    }
+    if !matches!(to, AccountFormat::Native | AccountFormat::Sql) {
         if let Some(taken) = files::taken(disk, to)? {
             return Err(invalid(format!("there is something in {} already", taken.display())));
         }
@@ -151,14 +173,16 @@ fn begin(account: &Account, from: &AccountFormat, to: &AccountFormat) -> Result<
             files::check_name(to, mailbox.name()).map_err(|error| error.context(mailbox.name()))?;
         }
     }
-    if *to != AccountFormat::Native {
-        discard::forget(disk, inner.log().dir(), to)?;
+    if *from != AccountFormat::Sql {
+        if *to != AccountFormat::Native {
+            discard::forget(disk, inner.log().dir(), to)?;
+        }
+        files::prepare(disk, inner.log().dir(), to)?;
     }
-    files::prepare(disk, inner.log().dir(), to)?;
-    if *from == AccountFormat::Native {
+    if *from == AccountFormat::Native && *to != AccountFormat::Sql {
         return outwards::begin(account, to);
     }
-    inner.log().commit(|transaction| Phase::set(Some(&Phase::Filling { to: to.clone() }), transaction))
+    database::note(account, Some(&Phase::Filling { to: to.clone() }))
 }
 
 /// Ends a conversion that is done: what the account was before is given up. What was expunged before can be brought back no more if it was in
@@ -166,7 +190,13 @@ fn begin(account: &Account, from: &AccountFormat, to: &AccountFormat) -> Result<
 pub fn finish(account: &Account, watcher: &mut Watcher<'_>) -> Result<ConvertReport> {
     let Some(Phase::Kept { old }) = phase(account)? else { return Err(invalid("there is no conversion to finish")) };
     let mut report = ConvertReport { format: account.format()?, ..ConvertReport::default() };
-    if old == AccountFormat::Native {
+    if report.format == AccountFormat::Sql || old == AccountFormat::Sql {
+        match old {
+            AccountFormat::Sql => database::drop_copy(account)?,
+            _ => database::drop_directory(account)?,
+        }
+        database::note(account, None)?;
+    } else if old == AccountFormat::Native {
         outwards::give_up_bytes(account, watcher, &mut report)?;
         if !report.was_stopped {
             account.inner.log().commit(|transaction| Phase::set(None, transaction))?;
@@ -193,6 +223,32 @@ pub fn roll_back(account: &Account, watcher: &mut Watcher<'_>) -> Result<Convert
     let mut report = ConvertReport { format: format.clone(), ..ConvertReport::default() };
     match (phase(account)?, &format) {
         (None, _) => return Err(invalid("there is no conversion to roll back")),
+        (Some(Phase::Filling { .. }), AccountFormat::Sql) => {
+            database::drop_directory(account)?;
+            database::note(account, None)?;
+        }
+        (Some(Phase::Filling { to: AccountFormat::Sql }), AccountFormat::Native) => {
+            database::drop_copy(account)?;
+            database::note(account, None)?;
+        }
+        (Some(Phase::Kept { .. }), AccountFormat::Sql) => {
+            if !database::has_directory(account)? {
+                return Err(invalid("what the account was before is on another node, or given up"));
+            }
+            database::out_of(account, None, watcher, &mut report)?;
+            if !report.was_stopped {
+                // The log still says that the account is on its way into the database.
+                database::drop_copy(account)?;
+                database::note(account, None)?;
+            }
+        }
+        (Some(Phase::Kept { old: AccountFormat::Sql }), AccountFormat::Native) => {
+            database::into(account, None, watcher, &mut report)?;
+            if !report.was_stopped {
+                database::drop_directory(account)?;
+                database::note(account, None)?;
+            }
+        }
         (Some(Phase::Filling { to }), AccountFormat::Native) => inwards::back(account, &to, watcher, &mut report)?,
         (Some(Phase::Kept { old: AccountFormat::Native }), made) => inwards::back(account, made, watcher, &mut report)?,
         // What came into the log is given back; nothing else was done.

@@ -9,7 +9,7 @@ use index::ForeignMessage;
 use model::{EmailId, ErrorKind, MailboxId, Result};
 
 use super::phase::set_format;
-use super::proof::{Compared, Comparer, Prover};
+use super::proof::{Compared, Comparer, Place, Prover};
 use super::{ConvertReport, Phase, ROUNDS_MAX, Watcher, invalid};
 use crate::account::Account;
 use crate::format::AccountFormat;
@@ -23,7 +23,7 @@ pub(super) fn begin(account: &Account, to: &AccountFormat) -> Result<()> {
     let inner = &account.inner;
     let mut held = inner.hold();
     inner.log().commit(|transaction| Phase::set(Some(&Phase::Filling { to: to.clone() }), transaction))?;
-    held.set_files(files::open(inner.env(), inner.log(), inner.listeners(), to, inner.options())?);
+    held.set_files(files::open(inner.env(), &inner.log(), inner.listeners(), to, inner.options())?);
     Ok(())
 }
 
@@ -40,19 +40,21 @@ pub(super) fn convert(
     if report.was_stopped {
         return Ok(());
     }
-    let Some(mut prover) = Prover::run(account, Some(&*files), watcher, report)? else { return Ok(()) };
+    let Some(mut prover) = Prover::run(account, &inner.state(), Some(Place::Files(&*files)), watcher, report)? else {
+        return Ok(());
+    };
     for _ in 0..ROUNDS_MAX {
         if prover.is_current(&inner.state()) {
             break;
         }
         fill(account, &*files, watcher, report)?;
-        prover.catch_up(account, Some(&*files), report)?;
+        prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     }
     let held = inner.hold();
     let began = inner.env().clock.monotonic();
     if !prover.is_current(&inner.state()) {
         fill(account, &*files, &mut |_, _| std::ops::ControlFlow::Continue(()), report)?;
-        prover.catch_up(account, Some(&*files), report)?;
+        prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     }
     inner.log().commit(|transaction| {
         set_format(to, transaction)?;
@@ -97,7 +99,7 @@ pub(super) fn give_up_bytes(account: &Account, watcher: &mut Watcher<'_>, report
     // A message that is in several mailboxes has to be in the files of each.
     let mut good: BTreeMap<EmailId, ForeignMessage> = BTreeMap::new();
     let mut bad: HashSet<EmailId> = HashSet::new();
-    let mut comparer = Comparer::new(account, Some(&*files));
+    let mut comparer = Comparer::new(account, Some(Place::Files(&*files)));
     let mut done = 0;
     for mailbox in state.mailboxes() {
         for (_, row) in mailbox.all_rows() {
@@ -142,7 +144,7 @@ pub(super) fn back(
     let began = inner.env().clock.monotonic();
     let mut held = inner.hold();
     // What was expunged meanwhile is still known, so that what the files have of it is taken for nothing new.
-    let files = files::open(inner.env(), inner.log(), inner.listeners(), old, inner.options())?;
+    let files = files::open(inner.env(), &inner.log(), inner.listeners(), old, inner.options())?;
     inner.log().commit(|transaction| {
         set_format(old, transaction)?;
         // As if it had never got further: what came into the log is to be given back.

@@ -2,7 +2,7 @@
 //!
 //! The log keeps one line under [`KEY`], beside that of the format: `filling TARGET` while the account is still in its old format and the
 //! messages are on their way; `kept OLD` once it is in the new one and the old store is kept. TARGET and OLD are lines as
-//! [`AccountFormat`] has them, `native` for the store's own format.
+//! [`AccountFormat`] has them, `native` for the store's own format, `sql` for a database.
 
 use index::{State, Transaction};
 use model::{Error, ErrorKind, Result};
@@ -10,8 +10,9 @@ use model::{Error, ErrorKind, Result};
 use crate::format::{AccountFormat, account_format};
 
 /// The account's annotation that says how far its conversion is.
-const KEY: &str = "/private/vendor/mailyard/convert";
+pub(super) const KEY: &str = "/private/vendor/mailyard/convert";
 const NATIVE: &str = "native";
+const SQL: &str = "sql";
 
 /// Where a conversion stands; none is under way without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +30,16 @@ pub enum Phase {
 }
 
 fn line_of(format: &AccountFormat) -> Result<String> {
-    Ok(format.to_line()?.unwrap_or_else(|| NATIVE.to_owned()))
+    let other = if *format == AccountFormat::Sql { SQL } else { NATIVE };
+    Ok(format.to_line()?.unwrap_or_else(|| other.to_owned()))
 }
 
 fn format_of(line: &str) -> Result<AccountFormat> {
-    if line == NATIVE { Ok(AccountFormat::Native) } else { AccountFormat::parse(Some(line.as_bytes())) }
+    match line {
+        NATIVE => Ok(AccountFormat::Native),
+        SQL => Ok(AccountFormat::Sql),
+        line => AccountFormat::parse(Some(line.as_bytes())),
+    }
 }
 
 impl Phase {
@@ -52,13 +58,17 @@ impl Phase {
         }
     }
 
+    /// It, as a line.
+    pub(super) fn line(&self) -> Result<String> {
+        Ok(match self {
+            Phase::Filling { to } => format!("filling {}", line_of(to)?),
+            Phase::Kept { old } => format!("kept {}", line_of(old)?),
+        })
+    }
+
     /// Says it.
     pub(crate) fn set(phase: Option<&Phase>, transaction: &mut Transaction) -> Result<()> {
-        let value = match phase {
-            None => None,
-            Some(Phase::Filling { to }) => Some(format!("filling {}", line_of(to)?)),
-            Some(Phase::Kept { old }) => Some(format!("kept {}", line_of(old)?)),
-        };
+        let value = phase.map(Phase::line).transpose()?;
         transaction.annotate_account(KEY, value.as_deref().map(str::as_bytes))
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use index::{ForeignMessage, Mailbox, Row, State};
-use model::{ErrorKind, MailboxId, ModSeq, Result, Uid};
+use index::{ForeignMessage, Journal, Log, Mailbox, Row, State};
+use model::{EmailId, ErrorKind, MailboxId, ModSeq, Result, Uid};
 use sha2::{Digest, Sha256};
 
 use super::{ConvertReport, Stayed, Watcher};
@@ -39,9 +39,67 @@ pub(super) enum Compared {
     Gone,
 }
 
-/// Compares messages of the log with what is in files.
+/// Where the other copy of each message is.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// In the files of its mailbox.
+    Files(&'a dyn Files),
+    /// In a database.
+    Journal(&'a dyn Journal),
+    /// In another log.
+    Log(&'a Arc<Log>),
+}
+
+impl Place<'_> {
+    fn digest(&self, octets: &[u8]) -> u64 {
+        match self {
+            Place::Files(files) => files.digest(octets),
+            Place::Journal(_) | Place::Log(_) => u64::from(crc32c::crc32c(octets)),
+        }
+    }
+
+    /// See [`Files::read_back`].
+    fn read_back(
+        &self,
+        mailbox: MailboxId,
+        id: EmailId,
+        known: &ForeignMessage,
+        header: &mut Vec<u8>,
+        octets: &mut Vec<u8>,
+    ) -> Result<bool> {
+        if let Place::Files(files) = self {
+            return files.read_back(mailbox, id, known, header, octets);
+        }
+        header.clear();
+        octets.clear();
+        let mut sink = |piece: &[u8]| {
+            octets.extend_from_slice(piece);
+            Ok(())
+        };
+        match self {
+            Place::Files(_) => Ok(false),
+            Place::Journal(journal) => {
+                let Some(found) = journal.message(id)? else { return Ok(false) };
+                journal.header(id, &found, header)?;
+                journal.range(id, &found, 0..u64::from(found.octets), &mut sink)?;
+                Ok(found == *known)
+            }
+            Place::Log(log) => {
+                let mut reader = log.reader();
+                match reader.range(id, 0..u64::MAX, &mut sink) {
+                    Err(error) if error.kind() == ErrorKind::Expunged => return Ok(false),
+                    read => read?,
+                }
+                header.extend_from_slice(reader.header(id)?);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Compares messages of the log with what is elsewhere.
 pub(super) struct Comparer<'a> {
-    files: Option<&'a dyn Files>,
+    files: Option<Place<'a>>,
     reader: index::Reader,
     /// The octets of the message that was compared last.
     pub(super) octets: Vec<u8>,
@@ -50,7 +108,7 @@ pub(super) struct Comparer<'a> {
 }
 
 impl<'a> Comparer<'a> {
-    pub(super) fn new(account: &Account, files: Option<&'a dyn Files>) -> Self {
+    pub(super) fn new(account: &Account, files: Option<Place<'a>>) -> Self {
         let reader = account.inner.log().reader();
         Comparer { files, reader, octets: Vec::new(), other: Vec::new(), header: Vec::new() }
     }
@@ -93,14 +151,14 @@ pub(super) struct Prover {
 }
 
 impl Prover {
-    /// Compares everything as it is now. `None`: whoever watched has ended it.
+    /// Compares everything as it is in `state`. `None`: whoever watched has ended it.
     pub(super) fn run(
         account: &Account,
-        files: Option<&dyn Files>,
+        state: &Arc<State>,
+        files: Option<Place<'_>>,
         watcher: &mut Watcher<'_>,
         report: &mut ConvertReport,
     ) -> Result<Option<Prover>> {
-        let state = account.inner.state();
         let mut prover = Prover { proof: Proof::default(), sha256: Sha256::new(), upto: BTreeMap::new() };
         let total: u64 = state.mailboxes().map(|mailbox| mailbox.octets()).sum();
         let mut comparer = Comparer::new(account, files);
@@ -112,7 +170,7 @@ impl Prover {
                     report.was_stopped = true;
                     return Ok(None);
                 }
-                prover.entry(&state, mailbox, &row, &mut comparer, report)?;
+                prover.entry(state, mailbox, &row, &mut comparer, report)?;
             }
         }
         Ok(Some(prover))
@@ -147,14 +205,14 @@ impl Prover {
         Ok(())
     }
 
-    /// Compares what has changed since, and what is new; how much that was.
+    /// Compares what has changed since, and what is new, as it is in `state`; how much that was.
     pub(super) fn catch_up(
         &mut self,
         account: &Account,
-        files: Option<&dyn Files>,
+        state: &Arc<State>,
+        files: Option<Place<'_>>,
         report: &mut ConvertReport,
     ) -> Result<u64> {
-        let state = account.inner.state();
         let mut comparer = Comparer::new(account, files);
         let mut count = 0;
         for mailbox in state.mailboxes() {
@@ -168,7 +226,7 @@ impl Prover {
             for (_, row) in mailbox.changed_since(since.unwrap_or(ModSeq(0))) {
                 // One that was compared already has the same bytes for ever.
                 report.stayed.retain(|stayed| (&stayed.mailbox, stayed.uid) != (mailbox.name(), row.uid));
-                self.entry(&state, mailbox, &row, &mut comparer, report)?;
+                self.entry(state, mailbox, &row, &mut comparer, report)?;
                 count += 1;
             }
             self.upto.insert(mailbox.id(), mailbox.highest_modseq());

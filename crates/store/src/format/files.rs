@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use index::{Finding, Foreign, ForeignMessage, Log, Transaction};
+use index::{Finding, Foreign, ForeignMessage, Log, Mailbox, Transaction};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, Result};
 use platform::{Disk, Env, parent_of};
 
@@ -51,6 +51,25 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
     /// Whether a mailbox of this name can have a file.
     fn check_name(&self, name: &MailboxName) -> Result<()>;
 
+    /// Whether messages can be put into the files of a mailbox and taken out, as far as that can be told; [`ErrorKind::NotPermitted`].
+    fn check_contents(&self, _mailbox: MailboxId) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the files of a mailbox can get another name; [`ErrorKind::NotPermitted`].
+    fn check_rename(&self, _mailbox: MailboxId) -> Result<()> {
+        Ok(())
+    }
+
+    /// Messages are about to come into a mailbox: what other programs have numbered there by now gets its entries first.
+    fn before_adding(&self, _mailbox: MailboxId) {}
+
+    /// The UID that a message which comes into a mailbox must have at least, so that no other program has given it; asked within the
+    /// transaction.
+    fn uid_floor(&self, _mailbox: &Mailbox) -> Result<u32> {
+        Ok(0)
+    }
+
     /// A client is deleting a mailbox, in this change: what is to be known of its files later, whatever happens, is said in the same change.
     fn part_with(&self, _transaction: &mut Transaction, _mailbox: MailboxId) -> Result<()> {
         Ok(())
@@ -58,6 +77,13 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
 
     /// Makes mailboxes of what others have put beside the files that are known. What cannot be looked at is left for later.
     fn discover(&self);
+
+    /// Like [`Files::discover`], for one who wants the mailbox of this name: an error when there is something that cannot be looked at, and
+    /// [`ErrorKind::InUse`] when somebody else holds it for longer than we wait.
+    fn look_for(&self, _name: &MailboxName) -> Result<()> {
+        self.discover();
+        Ok(())
+    }
 
     /// Brings the log up to date with what others did to the files of a mailbox; costs a question or two to the file system when there is
     /// nothing to do. [`ErrorKind::InUse`]: somebody else holds them for longer than we wait.
@@ -252,7 +278,7 @@ pub(crate) fn open(
         AccountFormat::Maildir { .. } => {
             // Where it was lost, the log knows better.
             env.disk.create_dir_all_durable(&log.dir().join(super::maildir::account::DIR))?;
-            let files = MaildirAccount::open(env, log, listeners, format, &options.maildir)?;
+            let files = MaildirAccount::open(env, log, listeners, format, options)?;
             Ok(files.map(|files| files as Arc<dyn Files>))
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - Dovecot: `subscriptions` in a Maildir, `.subscriptions` in a directory of mbox files. Version 2 begins with `V<TAB>2` and an empty line; levels are
 //!   separated by tabs, and `\x01t` and the like stand for octets that a line cannot have. Version 1 has names with the layout's separator.
+//! - UW-IMAP and other programs of c-client: `.mailboxlist` in the home directory, see [`uw`].
 //! - Courier: see [`courier::subscribed`].
 //! - Cyrus: `ann.sub` or `sub.db`, a line for each mailbox, up to a tab: `user.ann.Sub`, or since 3.6 `NINBOX`, the levels separated by 0x1F.
 //!
@@ -42,6 +43,18 @@ fn unescape_tabs(text: &str) -> String {
         out.push_str(letters.as_str());
     }
     out
+}
+
+/// Reads the file of UW-IMAP, `.mailboxlist` in the home directory: one mailbox a line, as a file name from there; `dir`: the directory of the mailboxes, which
+/// is not part of their names. What lies elsewhere, and mailboxes of other hosts, are not among them.
+pub(crate) fn uw(bytes: &[u8], dir: &str) -> Vec<Vec<String>> {
+    let text = String::from_utf8_lossy(bytes);
+    let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with(['/', '{', '#']));
+    let names = lines.map(|line| {
+        let line = line.strip_prefix("~/").unwrap_or(line);
+        line.strip_prefix(dir).and_then(|rest| rest.strip_prefix('/')).unwrap_or(line)
+    });
+    names.filter(|name| !name.is_empty()).map(|name| name.split('/').map(courier::level).collect()).collect()
 }
 
 /// Reads Courier's file; how many lines name nothing of the account comes second.
@@ -92,6 +105,10 @@ mod tests {
         );
         assert_eq!(dovecot(b"a.b\nINBOX\n", '.'), [vec!["a", "b"], vec!["INBOX"]]);
         assert_eq!(dovecot(b"a.b/c\n", '/'), [vec!["a.b", "c"]]);
+        assert_eq!(
+            uw(b"INBOX\nmail/work\n~/mail/Entw&APw-rfe/x\nnotes\n{host}INBOX\n/abs\n#news.x\n\nmail/\n", "mail"),
+            [vec!["INBOX"], vec!["work"], vec!["Entwürfe", "x"], vec!["notes"]]
+        );
         let (names, others) = courier("INBOX\nINBOX.Entwürfe\n#shared.x\n".as_bytes());
         assert_eq!((names, others), (vec![vec!["INBOX".to_owned()], vec!["Entwürfe".to_owned()]], 1));
         let (names, others) = cyrus(b"\x1fVER\x1f\t2\nNINBOX\x1fEntw&APw-rfe\x1fSub\t\nNINBOX\t\nNother\t\n").unwrap();
@@ -106,6 +123,7 @@ mod tests {
         fn any_octets_are_read(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
             dovecot(&bytes, '.');
             courier(&bytes);
+            uw(&bytes, "mail");
             cyrus(&bytes);
         }
     }

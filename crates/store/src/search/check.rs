@@ -13,6 +13,9 @@ use super::upkeep::SearchIndex;
 use crate::Reader;
 use crate::account::Inner;
 
+/// So many ids are compared in one go.
+const CHECKED_AT_ONCE: u64 = 4096;
+
 impl SearchIndex {
     /// How many messages were compared, and what is wrong. Reads the files, not what is open; what is damaged is made again by the next
     /// [`SearchIndex::maintain`].
@@ -27,8 +30,18 @@ impl SearchIndex {
                 Ok(kept) => {
                     let mut ids = kept.keys().copied().peekable();
                     while let Some(first) = ids.peek().copied() {
+                        let end = first.saturating_add(CHECKED_AT_ONCE);
+                        let frequent = match part.index.frequent(first..end) {
+                            Ok(frequent) => frequent,
+                            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                                findings.push(find(None, error.details().to_owned()));
+                                break;
+                            }
+                            Err(error) => return Err(error),
+                        };
                         let mut gatherer = Gatherer::new(first, &Frequent::default());
-                        while let Some(id) = ids.next_if(|_| !gatherer.is_full()) {
+                        while let Some(id) = ids.next_if(|id| *id < end && !gatherer.is_full()) {
+                            gatherer.set_frequent(frequent.get(&id).cloned().unwrap_or_default());
                             gatherer.add(&mut reader, EmailId(id))?;
                         }
                         // Messages that are gone or damaged are not in it; the log's own check knows of them.

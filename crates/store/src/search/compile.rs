@@ -7,7 +7,8 @@ use model::{CivilDate, EmailId, Error, ErrorKind, Flags, ModSeq, NumSet, Result,
 
 use super::plan::{Leaf, Plan};
 use super::text::{self, TextNeedle};
-use super::{DateTest, Query};
+use super::texts::Place;
+use super::{DateTest, HEADER_COST, Query};
 use crate::view::Entry;
 use crate::{Reader, View};
 
@@ -70,10 +71,10 @@ impl Leaves {
         Some(self.list.len() - 1)
     }
 
-    fn text(&mut self, text: &str, header: bool) -> Node {
-        let mut needle = TextNeedle::new(text, header, self.texts);
+    fn text(&mut self, text: &str, place: Place) -> Node {
+        let mut needle = TextNeedle::new(text, place, self.texts);
         self.texts += 1;
-        needle.leaf = self.add(Leaf::text(needle.needle.folded(), header));
+        needle.leaf = self.add(Leaf::text(needle.needle.folded(), place));
         Node::Text(needle)
     }
 
@@ -128,8 +129,10 @@ fn compile_node(query: Query, view: &View, leaves: &mut Leaves) -> Node {
         Query::Header(name, text) => leaves.header(name, &text),
         // Every message contains the empty string (RFC 9051 §6.4.4: "contains the specified string").
         Query::Body(text) | Query::Text(text) if text.is_empty() => Node::Const(true),
-        Query::Body(text) => leaves.text(&text, false),
-        Query::Text(text) => leaves.text(&text, true),
+        Query::Body(text) => leaves.text(&text, Place::Body),
+        Query::Text(text) => {
+            Node::Or([Place::Header, Place::PartHeader, Place::Body].map(|place| leaves.text(&text, place)).into())
+        }
         Query::ModSeq(modseq) => Node::Column(Column::ModSeq(modseq)),
         Query::EmailId(id) => Node::Column(Column::EmailId(id)),
     }
@@ -201,7 +204,7 @@ impl Node {
         match self {
             Node::Column(Column::ThreadId(_)) => 1,
             Node::Const(_) | Node::Column(_) => 0,
-            Node::Sent { .. } | Node::Header { .. } => 1,
+            Node::Sent { .. } | Node::Header { .. } | Node::Text(TextNeedle { place: Place::Header, .. }) => 1,
             Node::Text(_) => 2,
             Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(Node::cost_class).max().unwrap_or(0),
             Node::Not(node) => node.cost_class(),
@@ -243,9 +246,19 @@ impl Node {
         }
     }
 
-    /// Whether some key needs the body of a message that the index says nothing of.
-    pub(super) fn reads_bodies(&self) -> bool {
-        self.cost_class() == 2
+    /// What it costs at most to read what is not known of an entry, in octets of body scanned in the same time.
+    pub(super) fn reading_cost(&self, entry: &Entry, now: i64, plan: Option<&Plan>) -> u64 {
+        if self.known(entry, now, plan).is_some() {
+            return 0;
+        }
+        match self {
+            Node::And(nodes) | Node::Or(nodes) => nodes.iter().map(|node| node.reading_cost(entry, now, plan)).sum(),
+            Node::Not(node) => node.reading_cost(entry, now, plan),
+            Node::Text(TextNeedle { place: Place::PartHeader | Place::Body, .. }) => {
+                HEADER_COST + u64::from(entry.size)
+            }
+            _ => HEADER_COST,
+        }
     }
 
     /// What this says of the entry in `scope`: Kleene's logic of three values, in which a key that cannot be answered decides nothing.
@@ -316,9 +329,7 @@ impl Column {
             Column::Internal(test) => test.passes(entry.internal_date.civil_date()),
             Column::Saved(test) => test.passes(CivilDate::from_days(entry.save_date.div_euclid(86_400))),
             // RFC 5032 §2: OLDER is less recent than or equal to the target time, YOUNGER more recent than or equal to it.
-            Column::Younger(seconds) => {
-                entry.internal_date.unix_seconds >= now.saturating_sub(i64::from(*seconds))
-            }
+            Column::Younger(seconds) => entry.internal_date.unix_seconds >= now.saturating_sub(i64::from(*seconds)),
             Column::Older(seconds) => entry.internal_date.unix_seconds <= now.saturating_sub(i64::from(*seconds)),
             Column::Larger(octets) => u64::from(entry.size) > *octets,
             Column::Smaller(octets) => u64::from(entry.size) < *octets,

@@ -7,7 +7,7 @@ use model::{EmailId, Error, ErrorKind, Result};
 use platform::Mapped;
 use search::{Builder, Frequent, Index};
 
-use super::fields::{self, BODY, CUTS, HEADER, NAMES};
+use super::fields::{self, CUTS, NAMES, field_of};
 use super::texts::{Place, Visitor, visit};
 use crate::{Reader, derived};
 
@@ -56,7 +56,7 @@ impl TextSink for Sink {
 
 impl Visitor for Sink {
     fn begin(&mut self, place: Place) -> bool {
-        self.builder.field(if place == Place::Body { BODY } else { HEADER });
+        self.builder.field(field_of(place));
         true
     }
 }
@@ -66,6 +66,11 @@ impl Gatherer {
     pub(super) fn new(base: u64, frequent: &Frequent) -> Self {
         let builder = Builder::new(base, &CUTS, frequent);
         Gatherer { sink: Sink { builder, folded: String::new(), text_bytes: 0 } }
+    }
+
+    /// What is frequent in the messages that follow.
+    pub(super) fn set_frequent(&mut self, frequent: Frequent) {
+        self.sink.builder.set_frequent(frequent);
     }
 
     /// Adds a message, each only once. One that is damaged, gone or too large is not covered, which is no error: it is scanned.

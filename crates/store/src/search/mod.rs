@@ -102,7 +102,7 @@ impl DateTest {
     }
 }
 
-/// What one step may cost. An entry that reads a header counts as [`HEADER_COST`], octets of bodies count as they are.
+/// What one step may cost, octets. An entry that reads a header counts as [`HEADER_COST`], octets of bodies count as they are.
 const STEP_COST_MAX: u64 = 4 << 20;
 /// The cost of looking at columns, in octets of body scanned in the same time.
 const ROW_COST: u64 = 16;
@@ -116,8 +116,6 @@ pub struct Search {
     view: View,
     verifier: Verifier,
     root: Node,
-    /// Whether a message that must be read is read with its body.
-    reads_bodies: bool,
     /// What the index says; `None` when it is not asked.
     plan: Option<Plan>,
     /// When the index has been asked: the messages that can match.
@@ -155,14 +153,12 @@ impl Search {
             None => all,
         };
         let (found, highest, damage) = (Vec::new(), None, None);
-        let reads_bodies = root.reads_bodies();
         let (plan, candidates) = (None, None);
         let (next_range, next_seq) = (0, 0);
         let search = Search {
             view,
             verifier: Verifier::new(reader),
             root,
-            reads_bodies,
             plan,
             candidates,
             now_unix_seconds,
@@ -228,7 +224,11 @@ impl Search {
                         self.highest = self.highest.max(Some(entry.modseq));
                     }
                     Some(Answer::No | Answer::Unknown) => {}
-                    None => *cost += pending.push(entry, self.reads_bodies),
+                    None => {
+                        let reading = self.root.reading_cost(&entry, self.now_unix_seconds, plan);
+                        pending.push(entry, reading);
+                        *cost += reading;
+                    }
                 }
                 if *cost >= STEP_COST_MAX {
                     return false;

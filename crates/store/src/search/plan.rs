@@ -9,9 +9,10 @@ use model::{EmailId, ErrorKind, Result};
 use search::{DocSet, Index, Needle};
 
 use super::compile::{Answer, Node};
-use super::fields::{self, BODY, HEADER, NAMES};
+use super::fields::{self, BODY, HEADER, NAMES, PARTS};
 use super::parts::Parts;
 use super::text::TextNeedle;
+use super::texts::Place;
 use super::{DateTest, HEADER_COST};
 use crate::View;
 
@@ -40,17 +41,21 @@ enum Condition {
     Days(RangeInclusive<i32>),
 }
 
-const TEXT_FIELDS: &[usize] = &[HEADER, BODY];
 const BODY_FIELDS: &[usize] = &[BODY];
 const HEADER_FIELDS: &[usize] = &[HEADER];
+const PARTS_FIELDS: &[usize] = &[PARTS];
 const NAMES_FIELDS: &[usize] = &[NAMES];
 /// By [`fields::named`].
 const NAMED_FIELDS: [&[usize]; 5] = [&[0], &[1], &[2], &[3], &[4]];
 
 impl Leaf {
-    /// For TEXT and BODY. `folded`: the needle, not empty.
-    pub(super) fn text(folded: &str, header: bool) -> Self {
-        let fields = if header { TEXT_FIELDS } else { BODY_FIELDS };
+    /// For BODY and what TEXT asks for beside it. `folded`: the needle, not empty.
+    pub(super) fn text(folded: &str, place: Place) -> Self {
+        let fields = match place {
+            Place::Header => HEADER_FIELDS,
+            Place::PartHeader => PARTS_FIELDS,
+            Place::Body => BODY_FIELDS,
+        };
         Leaf { conditions: vec![Condition::Needle(fields, Box::new(Needle::new(folded)))], is_decisive: true }
     }
 

@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use mime::{Matcher, Needle, TextSink};
 use model::{EmailId, Result};
 
-use super::texts::{Place, Visitor, visit};
+use super::texts::{Place, Visitor, header_texts, visit};
 use crate::Reader;
 
 /// A needle of BODY or TEXT.
 #[derive(Debug)]
 pub(super) struct TextNeedle {
     pub(super) needle: Needle,
-    /// TEXT: the headers count too.
-    pub(super) header: bool,
+    /// Where it is looked for. TEXT is all places: each is answered by itself, since a header is read sooner than a body.
+    pub(super) place: Place,
     /// Its number in the query.
     pub(super) id: usize,
     /// Its number for the index.
@@ -21,15 +21,15 @@ pub(super) struct TextNeedle {
 }
 
 impl TextNeedle {
-    pub(super) fn new(text: &str, header: bool, id: usize) -> Self {
-        TextNeedle { needle: Needle::new(text), header, id, leaf: None }
+    pub(super) fn new(text: &str, place: Place, id: usize) -> Self {
+        TextNeedle { needle: Needle::new(text), place, id, leaf: None }
     }
 }
 
 /// Feeds a matcher and stops as soon as it has found something.
 struct Find<'n> {
     matcher: Matcher<'n>,
-    header: bool,
+    place: Place,
 }
 
 impl TextSink for Find<'_> {
@@ -44,12 +44,17 @@ impl TextSink for Find<'_> {
 
 impl Visitor for Find<'_> {
     fn begin(&mut self, place: Place) -> bool {
-        self.header || place == Place::Body
+        place == self.place
     }
 }
 
-/// Whether the message has the text: in a text part or in the header of a nested message, and for TEXT in its own header.
+/// Whether the message has the text there.
 pub(super) fn message_has(reader: &mut Reader, id: EmailId, needle: &TextNeedle) -> Result<bool> {
-    let mut find = Find { matcher: Matcher::new(&needle.needle), header: needle.header };
-    Ok(visit(reader, id, &mut find)?.is_break())
+    let mut find = Find { matcher: Matcher::new(&needle.needle), place: needle.place };
+    let found = match needle.place {
+        // Nothing else is read.
+        Place::Header => header_texts(reader.header(id)?, &mut find),
+        Place::PartHeader | Place::Body => visit(reader, id, &mut find)?,
+    };
+    Ok(found.is_break())
 }

@@ -37,7 +37,8 @@ pub(super) fn visit(reader: &mut Reader, id: EmailId, visitor: &mut dyn Visitor)
     Walk { reader, id, visitor }.part(&structure.message.root)
 }
 
-fn header_texts(header: &[u8], visitor: &mut dyn Visitor) -> ControlFlow<()> {
+/// Gives the texts of a header.
+pub(super) fn header_texts(header: &[u8], visitor: &mut dyn Visitor) -> ControlFlow<()> {
     mime::header_text(header, visitor)?;
     visitor.boundary()
 }

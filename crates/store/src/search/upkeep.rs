@@ -27,6 +27,9 @@ pub(crate) const TAIL_IMAGES_BYTES_MAX: u64 = 8 << 20;
 const PART_BYTES_MAX: u64 = 64 << 20;
 /// So many neighbours of one size become one part.
 const MERGE_PARTS: usize = 4;
+/// When there is nothing else to do, neighbours become one part if what is not the largest is at least this share of it, one over this:
+/// every part has its own dictionary.
+const SETTLED_SHARE: u64 = 8;
 /// Images up to this size count as one size, bytes; each next size is [`MERGE_PARTS`] times the one before.
 const SIZE_BYTES_MIN: u64 = 512 << 10;
 
@@ -137,7 +140,8 @@ impl SearchIndex {
             Some(gap) => self.index_sealed(&sealed, gap, bytes, &mut reader)?,
             None => self.index_tail(sealed_end..account.state().email_ids_end(), bytes, &mut reader)?,
         }
-        if let Some(group) = group(&self.parts()) {
+        let parts = self.parts();
+        if let Some(group) = group(&parts).or_else(|| if is_more { None } else { scattered(&parts) }) {
             self.merge(&sealed, &group)?;
             is_more = true;
         }
@@ -386,4 +390,19 @@ fn group(parts: &Parts) -> Option<Vec<Arc<Part>>> {
         }
     }
     None
+}
+
+/// Neighbours in files that are worth to be made one part when there is time.
+fn scattered(parts: &Parts) -> Option<Vec<Arc<Part>>> {
+    let is_together =
+        |a: &Arc<Part>, b: &Arc<Part>| a.file.is_some() && b.file.is_some() && a.examined.end == b.examined.start;
+    let is_worth = |run: &[Arc<Part>]| {
+        let sum: u64 = run.iter().map(|part| part.index.bytes()).sum();
+        let largest = run.iter().map(|part| part.index.bytes()).max().unwrap_or_default();
+        run.len() > 1 && sum <= PART_BYTES_MAX && (sum - largest).saturating_mul(SETTLED_SHARE) >= largest
+    };
+    // As many as there can be.
+    let mut runs =
+        parts.list.chunk_by(is_together).flat_map(|run| (0..run.len()).filter_map(move |from| run.get(from..)));
+    runs.find(|run| is_worth(run)).map(<[Arc<Part>]>::to_vec)
 }

@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 
 use model::{Error, ModSeq, Result};
 
-use super::HEADER_COST;
 use super::compile::{Answer, Node, Scope};
 use super::plan::Plan;
 use crate::view::Entry;
@@ -38,12 +37,10 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Adds an entry. What it costs, about, in octets of body.
-    pub(super) fn push(&mut self, entry: Entry, reads_bodies: bool) -> u64 {
-        let cost = HEADER_COST + if reads_bodies { u64::from(entry.size) } else { 0 };
+    /// Adds an entry, and what it costs to read it, about, in octets of body.
+    pub(super) fn push(&mut self, entry: Entry, cost: u64) {
         self.entries.push((entry, cost));
-        self.cost += cost;
-        cost
+        self.cost = self.cost.saturating_add(cost);
     }
 }
 
@@ -91,7 +88,8 @@ impl Verifier {
             let others: Vec<_> =
                 runs.into_iter().map(|(reader, run)| scope.spawn(move || look(reader, run, root, plan, now))).collect();
             let own = look(&mut self.reader, own, root, plan, now);
-            let joined = others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            let joined =
+                others.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             joined.chain([own]).collect::<Result<Vec<Verified>>>()
         })?;
         let mut verified = Verified::default();

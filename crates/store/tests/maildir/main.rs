@@ -5,6 +5,10 @@ extern crate mailyard_store as store;
 
 mod basics;
 mod both_ways;
+mod care;
+mod costs;
 mod crowd;
 mod power_cut;
+mod sizes;
 mod support;
+mod uid_lists;

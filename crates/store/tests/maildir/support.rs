@@ -14,6 +14,7 @@ pub const ROOT: &str = "/home/ann/Maildir";
 pub struct World {
     pub sim: SimEnv,
     pub env: Env,
+    pub options: Options,
 }
 
 pub fn ann() -> AccountName {
@@ -28,14 +29,14 @@ impl World {
     /// With an account `ann`.
     pub fn new(seed: u64) -> Self {
         let sim = SimEnv::new(seed);
-        let world = World { env: sim.env(), sim };
+        let world = World { env: sim.env(), sim, options: Options::default() };
         let format = AccountFormat::Maildir { root: PathBuf::from(ROOT), layout: MaildirLayout::MaildirPlusPlus };
         world.store().create_account_as(&ann(), &format).unwrap();
         world
     }
 
     pub fn store(&self) -> Arc<Store> {
-        Store::open(self.env.clone(), PathBuf::from("/data"), Options::default()).unwrap()
+        Store::open(self.env.clone(), PathBuf::from("/data"), self.options.clone()).unwrap()
     }
 
     pub fn open(&self) -> (Arc<Store>, Arc<Account>) {

@@ -70,6 +70,10 @@ fn no_plain_files() {
     append(&place.account, made, &served(3), "");
     assert_eq!(place.account.view(made, false).unwrap().all_rows().count(), 1);
     assert!(mail.join("directory").is_dir());
+    assert!(fs::read_to_string(mail.join("directory=2F")).unwrap().contains("Subject: 3"));
+    let made = place.account.create_mailbox(&name("pipe"), &[]).unwrap();
+    append(&place.account, made, &served(4), "");
+    assert!(fs::read_to_string(mail.join("pipe=2F")).unwrap().contains("Subject: 4"));
 }
 
 #[test]

@@ -386,6 +386,14 @@ impl Run {
                     return;
                 }
             }
+            // Copies of one message that have different flags are told apart by their order, if the map that knew them is lost.
+            Other::Reverse
+                if entries.values().any(|(number, flags)| {
+                    entries.values().any(|(other, others)| other == number && others != flags)
+                }) =>
+            {
+                return;
+            }
             Other::Reverse => messages.reverse(),
         }
         self.world.write(&path, &print(&messages));

@@ -1,7 +1,7 @@
 //! Cyrus IMAP 3: one file a message, everything else in index and cache files of its own.
 //!
-//! Accounts are entries of a SASL password database; a mailbox INBOX is made at the first login (autocreate). Full-text indexes
-//! (squatter) are off, as by default: searches scan.
+//! Accounts are entries of a SASL password database; a mailbox INBOX is made at the first login (autocreate). Without a full-text index,
+//! as by default, searches scan; with that of squatter (pieces of four octets), made when a suite asks for it, they look at what it names.
 
 use super::daemon::{Product, Site};
 use super::package::Package;
@@ -21,10 +21,13 @@ const PROGRAMS: &str = "/usr/lib/cyrus/bin";
 const REALM: &str = "localhost";
 
 /// Cyrus, which has one format.
-pub struct Cyrus;
+pub struct Cyrus {
+    /// With squatter's index.
+    pub squatter: bool,
+}
 
 impl Cyrus {
-    fn chosen(site: &Site) -> Vec<String> {
+    fn chosen(&self, site: &Site) -> Vec<String> {
         let mail = site.mail();
         let mut settings = vec![
             format!("configdirectory: {}", mail.join("config").display()),
@@ -38,6 +41,9 @@ impl Cyrus {
             settings.push(format!("cyrus_user: {user}"));
         }
         settings.extend(SETTINGS.map(str::to_string));
+        if self.squatter {
+            settings.push("search_engine: squat".into());
+        }
         settings
     }
 }
@@ -97,7 +103,7 @@ impl Product for Cyrus {
     }
 
     fn format(&self) -> &'static str {
-        "Cyrus"
+        if self.squatter { "Cyrus, squatter" } else { "Cyrus" }
     }
 
     fn durability(&self, _: bool) -> &'static str {
@@ -120,7 +126,7 @@ impl Product for Cyrus {
             site.give_to_owner(&mail.join(folder))?;
         }
         let (imapd, cyrus) = (config.join("imapd.conf"), config.join("cyrus.conf"));
-        write(&imapd, &format!("{}\n", Self::chosen(site).join("\n")))?;
+        write(&imapd, &format!("{}\n", self.chosen(site).join("\n")))?;
         let command = |name: &str| format!("{} -C {}", program(name).display(), imapd.display());
         let text = format!(
             "START {{\n  recover cmd=\"{} -r\"\n}}\nSERVICES {{\n  imap cmd=\"{}\" listen=\"127.0.0.1:{}\" proto=\"tcp4\" \
@@ -145,7 +151,7 @@ impl Product for Cyrus {
     }
 
     fn settings(&self, site: &Site) -> Vec<String> {
-        let mut settings = Self::chosen(site);
+        let mut settings = self.chosen(site);
         settings.push("imap prefork=0 maxchild=-1".into());
         settings
     }
@@ -181,5 +187,16 @@ impl Product for Cyrus {
 
     fn can_place(&self) -> bool {
         true
+    }
+
+    fn index(&self, site: &Site, user: &str, mailbox: &str) -> Result<Option<String>> {
+        if !self.squatter {
+            return Ok(None);
+        }
+        let imapd = site.config().join("imapd.conf");
+        let name = format!("user/{user}/{mailbox}");
+        let squatter = [program("squatter").into(), "-C".into(), imapd.into(), name.into()];
+        tree::run(&site.installed.mounts(), &squatter, b"")?;
+        Ok(Some("squatter".into()))
     }
 }

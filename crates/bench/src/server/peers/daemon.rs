@@ -79,6 +79,12 @@ pub trait Product {
         false
     }
 
+    /// See [`Local::index`].
+    fn index(&self, site: &Site, user: &str, mailbox: &str) -> Result<Option<String>> {
+        let _ = (site, user, mailbox);
+        Ok(None)
+    }
+
     /// The mbox file of a mailbox, when there is one.
     fn mbox(&self, site: &Site, user: &str, mailbox: &str) -> Option<PathBuf> {
         let _ = (site, user, mailbox);
@@ -316,6 +322,10 @@ impl Local for Daemon {
 
     fn can_place(&self) -> bool {
         self.product.can_place()
+    }
+
+    fn index(&mut self, account: &Address, mailbox: &str) -> Result<Option<String>> {
+        self.product.index(&self.site, &account.user, mailbox)
     }
 
     fn set_synced(&mut self, synced: bool) -> Result<bool> {

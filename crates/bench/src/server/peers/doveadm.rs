@@ -1,4 +1,4 @@
-//! `doveadm import`: Dovecot's own way from an mbox file to any of its formats.
+//! `doveadm import`: Dovecot's own way from an mbox file to any of its formats. `doveadm index`: to its full-text index.
 
 use super::daemon::Site;
 use crate::error::{Doing, Error, Result};
@@ -19,23 +19,38 @@ pub fn import(site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<Opt
     let source = site.work.join("import");
     std::fs::create_dir_all(&source).doing(source.display())?;
     offer(mbox, &source.join(mailbox))?;
-    let mut doveadm = Command::new(PROGRAM);
     // A sync for each message is for a server that acknowledges each; who converts syncs once, at the end.
-    doveadm.args(["-o", "mail_fsync=never"]);
+    let from = format!("mbox:{}:INDEX=MEMORY", source.display());
+    let done = run(site, user, &["-o", "mail_fsync=never"], &["import", &from, "", "all"]);
+    std::fs::remove_dir_all(&source).doing(source.display())?;
+    done?;
+    Ok(Some("doveadm import (mail_fsync=never), then syncfs".into()))
+}
+
+/// Brings the full-text index of the mailbox up to date.
+pub fn index(site: &Site, user: &str, mailbox: &str) -> Result<String> {
+    if site.installed.tree.is_some() {
+        return Err(Error::new("an unpacked doveadm cannot be run: install dovecot-fts-xapian"));
+    }
+    run(site, user, &[], &["index", mailbox])?;
+    Ok("doveadm index".into())
+}
+
+/// Runs doveadm as the owner of the mail, with the configuration that the server uses.
+fn run(site: &Site, user: &str, options: &[&str], command: &[&str]) -> Result<()> {
+    let mut doveadm = Command::new(PROGRAM);
     // Without -u there is no question to the server who the user is: the environment says it.
-    doveadm.arg("-c").arg(site.config().join("dovecot.conf"));
-    doveadm.arg("import").arg(format!("mbox:{}:INDEX=MEMORY", source.display())).args(["", "all"]);
+    doveadm.args(options).arg("-c").arg(site.config().join("dovecot.conf")).args(command);
     doveadm.env("USER", user).env("HOME", site.mail().join(user)).stdin(Stdio::null());
     if site.root {
         doveadm.uid(site.owner.0).gid(site.owner.1);
     }
     let output = doveadm.output().doing(PROGRAM)?;
-    std::fs::remove_dir_all(&source).doing(source.display())?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
-        return Err(Error::new(format!("doveadm import: {}: {said}", output.status)));
+        return Err(Error::new(format!("doveadm {}: {}: {said}", command.join(" "), output.status)));
     }
-    Ok(Some("doveadm import (mail_fsync=never), then syncfs".into()))
+    Ok(())
 }
 
 /// Makes the file available to the mail's owner under another name, without a copy where that is possible.

@@ -2,15 +2,27 @@
 
 use crate::results::Verdict;
 
-/// Whether a message belongs into the answer to a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a message belongs into the answer to a search. Rising: of two keys of which one suffices the larger counts, of two that are both
+/// wanted the smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expect {
-    /// Its text has it: a server that leaves it out is wrong.
-    Must,
-    /// Reasonable servers differ (see the oracle): neither is wrong.
-    May,
     /// Nothing in it has it: a server that finds it is wrong.
     Not,
+    /// Reasonable servers differ (see the oracle): neither is wrong.
+    May,
+    /// Its text has it: a server that leaves it out is wrong.
+    Must,
+}
+
+impl Expect {
+    /// Of the contrary.
+    pub fn not(self) -> Expect {
+        match self {
+            Expect::Not => Expect::Must,
+            Expect::May => Expect::May,
+            Expect::Must => Expect::Not,
+        }
+    }
 }
 
 /// What a search found, held against what it should find.
@@ -90,6 +102,36 @@ impl Judgement {
     }
 }
 
+/// Whether the answer to SORT (REVERSE DATE) has every message once, and those with a date without doubt in order: the latest first, of the
+/// same second the first of the mailbox first, since "REVERSE only reverses a single criterion, and does not affect the implicit "sequence
+/// number" sort criterion" (RFC 5256 §3). `dates` is by sequence number, in seconds.
+pub fn sorted(dates: &[Option<i64>], answer: &[u32]) -> Verdict {
+    if !each_once(dates.len(), answer) {
+        return Verdict::Wrong(format!("{} numbers, not each of the {} messages once", answer.len(), dates.len()));
+    }
+    let dated = |number: &u32| dates.get(*number as usize - 1).copied().flatten().map(|date| (date, *number));
+    let known: Vec<(i64, u32)> = answer.iter().filter_map(dated).collect();
+    let wrong = known.windows(2).find(|pair| matches!(pair, [(a, n), (b, m)] if a < b || a == b && n > m));
+    match wrong {
+        Some([(_, first), (_, second)]) => Verdict::Wrong(format!("message {first} stands before message {second}")),
+        _ => Verdict::Right,
+    }
+}
+
+/// Whether the answer to THREAD has every message once. How they hang together is not judged: servers are compared.
+pub fn threaded(messages: usize, answer: &[u32]) -> Verdict {
+    match each_once(messages, answer) {
+        true => Verdict::Right,
+        false => Verdict::Wrong(format!("{} numbers, not each of the {messages} messages once", answer.len())),
+    }
+}
+
+fn each_once(messages: usize, answer: &[u32]) -> bool {
+    let mut sorted = answer.to_vec();
+    sorted.sort_unstable();
+    sorted.len() == messages && sorted.iter().zip(1..).all(|(number, expected)| *number == expected)
+}
+
 /// Whether the numbers of the EXPUNGE responses, in the order they came, take exactly the chosen messages (rising numbers of `1..=all`)
 /// out of the mailbox: each response renumbers what follows (RFC 9051 §7.5.1).
 pub fn expunged_exactly(all: u32, chosen: &[u32], responses: &[u32]) -> bool {
@@ -140,7 +182,7 @@ impl Left {
 
 #[cfg(test)]
 mod tests {
-    use super::{Expect, expunged_exactly, judge};
+    use super::{Expect, expunged_exactly, judge, sorted, threaded};
     use crate::random::Random;
     use crate::results::Verdict;
 
@@ -158,6 +200,29 @@ mod tests {
             Verdict::Wrong("1 of 2 hits missing, 4 hits too many (such as message 1, 9, 0, 2, 4)".into())
         );
         assert_eq!(judge(&[], &[]).verdict(), Verdict::Right);
+    }
+
+    #[test]
+    fn what_is_wanted_together() {
+        use Expect::{May, Must, Not};
+        assert_eq!([Must.max(May), May.max(Not), Must.min(May), Must.min(Not)], [Must, May, May, Not]);
+        assert_eq!([Must, May, Not].map(Expect::not), [Not, May, Must]);
+    }
+
+    #[test]
+    fn orders() {
+        let dates = [Some(5), None, Some(9), Some(5)];
+        for right in [[3, 1, 4, 2], [2, 3, 1, 4], [3, 2, 1, 4]] {
+            assert_eq!(sorted(&dates, &right), Verdict::Right, "{right:?}");
+        }
+        let wrong = |answer: &[u32]| matches!(sorted(&dates, answer), Verdict::Wrong(_));
+        assert!(wrong(&[1, 3, 4, 2]) && wrong(&[3, 4, 1, 2]), "order");
+        assert!(
+            wrong(&[3, 1, 4]) && wrong(&[3, 1, 4, 4]) && wrong(&[3, 1, 4, 2, 2]) && wrong(&[0, 3, 1, 4]),
+            "each once"
+        );
+        assert_eq!(threaded(3, &[2, 3, 1]), Verdict::Right);
+        assert!(matches!(threaded(3, &[2, 3, 2]), Verdict::Wrong(_)));
     }
 
     #[test]

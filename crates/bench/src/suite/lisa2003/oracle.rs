@@ -51,17 +51,41 @@ pub struct Oracle {
     pub headers: Vec<u8>,
     /// The searches.
     pub queries: Vec<Query>,
+    /// By sequence number: the Date field in seconds since 1970, where there is no doubt about it.
+    pub dates: Vec<Option<i64>>,
 }
 
 /// Fields in which servers on mbox files keep flags, UIDs and lengths; they hide those that are in a message already.
 const STATE_FIELDS: [&[u8]; 6] = [b"status", b"x-status", b"x-uid", b"x-keywords", b"x-imapbase", b"content-length"];
 
-/// The words of the paper.
-const WORDS: [&str; 2] = ["happy", "free"];
+/// What is looked for in subject and body.
+struct Needle {
+    /// Name of the test.
+    test: String,
+    text: String,
+}
+
+/// The words of the paper; two letters, which no index of longer pieces helps with; a phrase.
+const NEEDLES: [(&str, &str); 4] =
+    [("search happy", "happy"), ("search free", "free"), ("search two letters", "hp"), ("search phrase", "one of the")];
+/// In the subject of answers.
+const ANSWER: &str = "re:";
+
+/// Where a needle is in a message.
+#[derive(Clone, Copy)]
+struct Places {
+    subject: Expect,
+    body: Expect,
+}
 
 /// What is kept of a message until the questions are known.
 struct Facts {
-    words: [Expect; WORDS.len()],
+    /// By needle.
+    needles: Vec<Places>,
+    /// Of [`ANSWER`].
+    answer: Expect,
+    /// The Date field as seconds, where there is no doubt about it.
+    instant: Option<i64>,
     /// Decoded names and addresses of From, in lower case; empty with several From fields or none.
     from: String,
     /// All From fields as they stand, in lower case.
@@ -75,13 +99,16 @@ struct Facts {
 impl Oracle {
     /// Reads the mail.
     pub fn read(mail: &Path) -> Result<Oracle> {
-        let finders = WORDS.map(Finder::new);
+        let mut needles: Vec<Needle> =
+            NEEDLES.iter().map(|(test, text)| Needle { test: (*test).into(), text: (*text).into() }).collect();
+        needles.extend(rare_word(mail)?.map(|text| Needle { test: "search rare".into(), text }));
+        let finders: Vec<Finder> = needles.iter().map(|needle| Finder::new(&needle.text)).collect();
         let parser = MessageParser::new().with_mime_headers().with_address_headers().with_date_headers();
         let parser = parser.header_text(HeaderName::Subject).default_header_ignore();
         let mut facts = Vec::new();
         let mut headers = Vec::new();
         let mut state_bytes = 0;
-        let mut senders: HashMap<String, u64> = HashMap::new();
+        let mut senders = Senders::default();
         mbox::each_message(mail, |message| {
             let header = message.get(..header_end(&message)).unwrap_or_default();
             headers.extend_from_slice(header);
@@ -90,13 +117,28 @@ impl Oracle {
             Ok(true)
         })?;
         let mut queries: Vec<Query> =
-            WORDS.iter().enumerate().map(|(number, word)| by_word(&facts, number, word)).collect();
-        // The most frequent one; of several, the first by name.
-        let sender = senders.into_iter().max_by(|(a, often), (b, less)| often.cmp(less).then(b.cmp(a)));
-        queries.extend(sender.map(|(sender, _)| by_sender(&facts, &sender)));
+            needles.iter().enumerate().map(|(number, needle)| by_needle(&facts, number, needle)).collect();
+        queries.extend(most_frequent(senders.all).map(|sender| by_sender(&facts, &sender)));
+        queries.extend(most_frequent(senders.answering).map(|sender| by_several(&facts, &sender)));
         queries.extend(by_date(&facts));
-        Ok(Oracle { messages: facts.len() as u32, header_bytes: headers.len() as u64, state_bytes, headers, queries })
+        let dates = facts.iter().map(|facts| facts.instant).collect();
+        let (messages, header_bytes) = (facts.len() as u32, headers.len() as u64);
+        Ok(Oracle { messages, header_bytes, state_bytes, headers, queries, dates })
     }
+}
+
+/// How many messages an address has sent.
+#[derive(Default)]
+struct Senders {
+    all: HashMap<String, u64>,
+    /// Only answers.
+    answering: HashMap<String, u64>,
+}
+
+/// Of several, the first by name.
+fn most_frequent(senders: HashMap<String, u64>) -> Option<String> {
+    let sender = senders.into_iter().max_by(|(a, often), (b, less)| often.cmp(less).then(b.cmp(a)));
+    sender.map(|(sender, _)| sender)
 }
 
 /// Where the header ends, its empty line included; all of a message that has none.
@@ -107,29 +149,85 @@ fn header_end(message: &[u8]) -> usize {
     memchr::memmem::find(message, b"\r\n\r\n").map_or(message.len(), |at| at + 4)
 }
 
-fn by_word(facts: &[Facts], number: usize, word: &str) -> Query {
+/// A word that few messages have: the longest in the own text of the message in the middle of the mail, or of the next that has one.
+fn rare_word(mail: &Path) -> Result<Option<String>> {
+    let mut messages = 0u32;
+    mbox::each_message(mail, |_| {
+        messages += 1;
+        Ok(true)
+    })?;
+    let (mut number, mut found) = (0, None);
+    let parser = MessageParser::new().with_mime_headers().default_header_ignore();
+    mbox::each_message(mail, |message| {
+        number += 1;
+        if number <= messages / 2 {
+            return Ok(true);
+        }
+        let parsed = parser.parse(&message);
+        let parts = parsed.iter().flat_map(|parsed| parsed.parts.iter()).filter(|part| is_own_text(part));
+        found = parts.filter_map(|part| longest_word(part.contents())).max_by_key(String::len);
+        Ok(found.is_none())
+    })?;
+    Ok(found)
+}
+
+/// Letters of a word that [`rare_word`] takes: what is longer is no word.
+const RARE_LETTERS: std::ops::RangeInclusive<usize> = 8..=20;
+
+/// The first of the longest words in lower case letters of ASCII.
+fn longest_word(text: &[u8]) -> Option<String> {
+    let words = text.split(|byte| !byte.is_ascii_graphic()).filter(|word| word.iter().all(u8::is_ascii_lowercase));
+    let longest =
+        words.filter(|word| RARE_LETTERS.contains(&word.len())).reduce(|a, b| if b.len() > a.len() { b } else { a });
+    longest.map(|word| String::from_utf8_lossy(word).into_owned())
+}
+
+fn by_needle(facts: &[Facts], number: usize, needle: &Needle) -> Query {
+    let Needle { test, text } = needle;
+    let expect =
+        |facts: &Facts| facts.needles.get(number).map_or(Expect::Not, |places| places.subject.max(places.body));
     Query {
-        test: format!("search {word}"),
-        command: format!("SEARCH OR SUBJECT {word} BODY {word}"),
-        expected: facts.iter().map(|facts| facts.words.get(number).copied().unwrap_or(Expect::Not)).collect(),
-        needle: word.into(),
+        test: test.clone(),
+        command: format!("SEARCH OR SUBJECT \"{text}\" BODY \"{text}\""),
+        expected: facts.iter().map(expect).collect(),
+        needle: text.clone().into_bytes(),
         in_headers: false,
+    }
+}
+
+fn is_from(facts: &Facts, sender: &str, raw: &Finder) -> Expect {
+    match () {
+        () if facts.from.contains(sender) => Expect::Must,
+        () if raw.find(&facts.from_raw).is_some() => Expect::May,
+        () => Expect::Not,
     }
 }
 
 fn by_sender(facts: &[Facts], sender: &str) -> Query {
     let raw = Finder::new(sender);
-    let expect = |facts: &Facts| match () {
-        () if facts.from.contains(sender) => Expect::Must,
-        () if raw.find(&facts.from_raw).is_some() => Expect::May,
-        () => Expect::Not,
-    };
     Query {
         test: "search from".into(),
         command: format!("SEARCH FROM \"{sender}\""),
-        expected: facts.iter().map(expect).collect(),
+        expected: facts.iter().map(|facts| is_from(facts, sender, &raw)).collect(),
         needle: sender.into(),
         in_headers: true,
+    }
+}
+
+/// Answers without a "free", of whoever answers most.
+fn by_several(facts: &[Facts], sender: &str) -> Query {
+    let raw = Finder::new(sender);
+    let free = NEEDLES.iter().position(|(_, text)| *text == "free").unwrap_or_default();
+    let expect = |facts: &Facts| {
+        let body = facts.needles.get(free).map_or(Expect::May, |places| places.body);
+        is_from(facts, sender, &raw).min(facts.answer).min(body.not())
+    };
+    Query {
+        test: "search from, subject and not body".into(),
+        command: format!("SEARCH FROM \"{sender}\" SUBJECT \"{ANSWER}\" NOT BODY \"free\""),
+        expected: facts.iter().map(expect).collect(),
+        needle: b"free".to_vec(),
+        in_headers: false,
     }
 }
 
@@ -161,50 +259,54 @@ fn by_date(facts: &[Facts]) -> Vec<Query> {
     ]
 }
 
-fn examine(
-    message: &[u8],
-    parser: &MessageParser,
-    finders: &[Finder; WORDS.len()],
-    senders: &mut HashMap<String, u64>,
-) -> Facts {
+fn examine(message: &[u8], parser: &MessageParser, finders: &[Finder], senders: &mut Senders) -> Facts {
     let parsed = parser.parse(message);
     let header = message.get(..header_end(message)).unwrap_or_default();
     let body = message.get(header.len()..).unwrap_or_default().to_ascii_lowercase();
     let subjects = fields(header, b"subject");
     let from_raw = fields(header, b"from").concat();
     let from = parsed.as_ref().and_then(|parsed| parsed.from()).filter(|_| fields(header, b"from").len() == 1);
+    let finder = Finder::new(ANSWER);
+    let is_answer = subjects.iter().any(|subject| finder.find(subject).is_some());
     let mut names = String::new();
     for (number, address) in from.into_iter().flat_map(|from| from.iter()).enumerate() {
         let mailbox = address.address().unwrap_or_default().to_ascii_lowercase();
         // An address that any command line can hold.
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_@+".contains(&byte);
         if number == 0 && mailbox.contains('@') && mailbox.bytes().all(plain) {
-            *senders.entry(mailbox.clone()).or_default() += 1;
+            *senders.all.entry(mailbox.clone()).or_default() += 1;
+            if is_answer {
+                *senders.answering.entry(mailbox.clone()).or_default() += 1;
+            }
         }
         names.push_str(&format!("{} <{mailbox}>\n", address.name().unwrap_or_default().to_lowercase()));
     }
-    let words = finders.each_ref().map(|finder| {
-        let parsed = parsed.as_ref();
-        let subject = parsed.and_then(Message::subject).filter(|_| subjects.len() == 1).unwrap_or_default();
+    let subject = parsed.as_ref().and_then(Message::subject).filter(|_| subjects.len() == 1).unwrap_or_default();
+    let in_subject = |finder: &Finder| match () {
+        () if has(finder, subject.as_bytes()) => Expect::Must,
+        () if subjects.iter().any(|raw| finder.find(raw).is_some()) => Expect::May,
+        () => Expect::Not,
+    };
+    let in_body = |finder: &Finder| {
         let own_text = |part: &MessagePart| is_own_text(part) && has(finder, part.contents());
-        let in_parts = |sure: &dyn Fn(&MessagePart) -> bool| parsed.is_some_and(|parsed| parsed.parts.iter().any(sure));
-        match () {
-            () if has(finder, subject.as_bytes()) || in_parts(&own_text) => Expect::Must,
-            () if finder.find(&body).is_some()
-                || subjects.iter().any(|raw| finder.find(raw).is_some())
-                || parsed.is_some_and(|parsed| anywhere(finder, parsed)) =>
-            {
-                Expect::May
-            }
-            () => Expect::Not,
+        match &parsed {
+            Some(parsed) if parsed.parts.iter().any(own_text) => Expect::Must,
+            Some(parsed) if anywhere(finder, parsed) => Expect::May,
+            _ if finder.find(&body).is_some() => Expect::May,
+            _ => Expect::Not,
         }
-    });
-    let sent = parsed.as_ref().and_then(|parsed| parsed.date()).map(|date| {
-        let raw = fields(header, b"date");
-        let sure = plausible(date) && raw.len() == 1 && raw.first().is_some_and(|raw| is_strict_date(raw));
-        (date.to_timestamp_local().div_euclid(DAY_SECONDS), sure)
-    });
-    Facts { words, from: names, from_raw, sent, received: internal_day(message) }
+    };
+    let needles = finders.iter().map(|finder| Places { subject: in_subject(finder), body: in_body(finder) }).collect();
+    let date = parsed.as_ref().and_then(|parsed| parsed.date());
+    let raw_dates = fields(header, b"date");
+    let raw_date = raw_dates.first().filter(|raw| raw_dates.len() == 1 && is_strict_date(raw));
+    let sure_date = date.filter(|date| raw_date.is_some() && plausible(date));
+    let sent = date.map(|date| (date.to_timestamp_local().div_euclid(DAY_SECONDS), sure_date.is_some()));
+    // Not every reader knows the zones that have names.
+    let has_numeric_zone = raw_date.is_some_and(|raw| raw.iter().any(|byte| b"+-".contains(byte)));
+    let instant = sure_date.filter(|_| has_numeric_zone).map(mail_parser::DateTime::to_timestamp);
+    let answer = in_subject(&finder);
+    Facts { needles, answer, instant, from: names, from_raw, sent, received: internal_day(message) }
 }
 
 fn has(finder: &Finder, text: &[u8]) -> bool {
@@ -377,9 +479,32 @@ mod tests {
         assert_eq!(sent.command, "SEARCH SENTSINCE 4-Jan-2003 SENTBEFORE 5-Jan-2003");
         assert_eq!(sent.expected[..3], [Not, Must, Not]);
         assert_eq!(oracle.messages, 4);
+        assert_eq!(oracle.dates.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false]);
+        assert_eq!(oracle.dates[0], Some(1_041_667_140), "in UTC");
+        assert!(!oracle.queries.iter().any(|query| query.test.contains(" not ")), "nobody answered");
         assert_eq!(oracle.header_bytes, oracle.headers.len() as u64);
         let bytes: usize = messages.iter().map(|message| message.len() - "x\n".len() + 4).sum();
         assert_eq!(oracle.header_bytes as usize, bytes, "CRLF instead of LF, the empty line included");
+    }
+
+    #[test]
+    fn several_keys() {
+        let message = |subject: &str, text: &str| format!("From: a@example.org\nSubject: {subject}\n\n{text}\n");
+        let messages = [
+            message("RE: x", "none"),
+            message("Re: x", "for FREE"),
+            message("x", "none"),
+            message("re: y", "unimaginable"),
+        ];
+        let oracle = answers(&messages.each_ref().map(String::as_str));
+        let by = |test: &str| oracle.queries.iter().find(|query| query.test == test).expect("asked");
+        use Expect::{Must, Not};
+        let several = by("search from, subject and not body");
+        assert_eq!(several.command, "SEARCH FROM \"a@example.org\" SUBJECT \"re:\" NOT BODY \"free\"");
+        assert_eq!(several.expected, [Must, Not, Not, Must]);
+        let rare = by("search rare");
+        assert_eq!(rare.command, "SEARCH OR SUBJECT \"unimaginable\" BODY \"unimaginable\"");
+        assert_eq!(rare.expected, [Not, Not, Not, Must]);
     }
 
     #[test]

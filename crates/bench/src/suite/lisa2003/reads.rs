@@ -1,13 +1,14 @@
-//! The tests that change nothing: opening, listing, headers, searches.
+//! The tests that change nothing: opening, listing, headers, searches, sorting, threading.
 
-use super::judge::{Judgement, judge};
+use super::judge::{Judgement, judge, sorted, threaded};
 use super::oracle::{Oracle, Query};
 use super::yardsticks::Yardsticks;
 use super::{MAILBOX, NAME, account, chilled, key, opened, record};
 use crate::error::{Doing, Result};
 use crate::results::{Better, State, Unit, Verdict};
 use crate::run::{Contestant, Run, Tools};
-use crate::wire::{Address, Answer, Connection};
+use crate::wire::{Address, Answer, Connection, all_numbers};
+use std::collections::HashSet;
 use std::fs::File;
 
 /// A test, and what its answer must be.
@@ -16,6 +17,8 @@ enum Test<'o> {
     List,
     Headers,
     Search(&'o Query),
+    Sort,
+    Thread,
 }
 
 impl Test<'_> {
@@ -25,6 +28,17 @@ impl Test<'_> {
             Test::List => "list",
             Test::Headers => "headers",
             Test::Search(query) => &query.test,
+            Test::Sort => "sort by date",
+            Test::Thread => "thread",
+        }
+    }
+
+    /// What a server must announce.
+    fn needs(&self) -> Option<&str> {
+        match self {
+            Test::Sort => Some("SORT"),
+            Test::Thread => Some("THREAD=REFERENCES"),
+            _ => None,
         }
     }
 
@@ -35,6 +49,8 @@ impl Test<'_> {
             Test::List => Some("FETCH 1:* (FLAGS UID RFC822.SIZE INTERNALDATE ENVELOPE)"),
             Test::Headers => Some("FETCH 1:* BODY.PEEK[HEADER]"),
             Test::Search(query) => Some(&query.command),
+            Test::Sort => Some("SORT (REVERSE DATE) UTF-8 ALL"),
+            Test::Thread => Some("THREAD REFERENCES UTF-8 ALL"),
         }
     }
 
@@ -59,6 +75,8 @@ impl Test<'_> {
             // The number of messages was looked at when the mailbox was filled, and is with every other test.
             Test::Open => Verdict::Right,
             Test::Search(query) => judge(&query.expected, &answer.hits).verdict(),
+            Test::Sort => sorted(&oracle.dates, &answer.hits),
+            Test::Thread => threaded(oracle.dates.len(), &answer.hits),
             Test::List | Test::Headers if answer.fetches != wanted => {
                 Verdict::Wrong(format!("{} of {wanted} messages", answer.fetches))
             }
@@ -79,14 +97,19 @@ impl Test<'_> {
 pub(super) fn measure(run: &mut Run, oracle: &Oracle, yardsticks: &mut Yardsticks, round: usize) -> Result<()> {
     let mut tests = vec![Test::Open, Test::List, Test::Headers];
     tests.extend(oracle.queries.iter().map(Test::Search));
+    tests.extend([Test::Sort, Test::Thread]);
     for test in &tests {
         let mut found = Vec::new();
+        let mut texts = Vec::new();
         run.each(NAME, test.name(), |contestant, tools| {
             let answer = cold_and_warm(contestant, tools, test, oracle, round)?;
             if let (0, Test::Search(query), Some(answer)) = (round, test, &answer) {
                 let judgement = judge(&query.expected, &answer.hits);
                 hits(tools, query, &contestant.info.name, &judgement)?;
                 found.push((contestant.info.name.clone(), answer.hits.clone()));
+            }
+            if let (0, Test::Sort | Test::Thread, Some(answer)) = (round, test, answer) {
+                texts.push((contestant.info.name.clone(), arrangement(answer)));
             }
             if !matches!(test, Test::Search(_)) && !yardsticks.knows(test.name()) {
                 record_answer(contestant, test, oracle, yardsticks)?;
@@ -95,6 +118,9 @@ pub(super) fn measure(run: &mut Run, oracle: &Oracle, yardsticks: &mut Yardstick
         })?;
         if found.len() > 1 {
             run.recorder.note(NAME, "", compared(test.name(), &run.corpus.name, &mut found))?;
+        }
+        if texts.len() > 1 {
+            run.recorder.note(NAME, "", arranged(test.name(), &run.corpus.name, &texts))?;
         }
         match test {
             Test::Search(query) => yardsticks.scan(run, query, round)?,
@@ -114,6 +140,12 @@ fn cold_and_warm(
 ) -> Result<Option<Answer>> {
     let address = account(contestant)?;
     let name = contestant.info.name.clone();
+    if let Some(missing) = missing(&address, test)? {
+        for state in [State::Cold, State::Warm] {
+            tools.unsupported(key(tools, test.name(), state, &name), round, format!("{missing} is not announced"))?;
+        }
+        return Ok(None);
+    }
     let cold = chilled(contestant, tools, test.name(), round)?;
     let mut connection = test.ready(&address, oracle)?;
     let before = test.ask(&mut connection);
@@ -134,9 +166,19 @@ fn cold_and_warm(
     record(tools, key, round, &address, warm, |answer| test.verdict(answer, oracle))
 }
 
+/// What the test needs and the server does not announce.
+fn missing<'t>(address: &Address, test: &'t Test) -> Result<Option<&'t str>> {
+    let Some(needed) = test.needs() else { return Ok(None) };
+    Ok((!Connection::login(address)?.capabilities()?.has(needed)).then_some(needed))
+}
+
 /// Keeps a server's answer, asked for once more and not measured, to be replayed as the limit; a wrong one is not kept.
 fn record_answer(contestant: &mut Contestant, test: &Test, oracle: &Oracle, yardsticks: &mut Yardsticks) -> Result<()> {
-    let mut connection = test.ready(&account(contestant)?, oracle)?;
+    let address = account(contestant)?;
+    if missing(&address, test)?.is_some() {
+        return Ok(());
+    }
+    let mut connection = test.ready(&address, oracle)?;
     let path = yardsticks.path(test.name());
     connection.record(Some(File::create(&path).doing(path.display())?));
     if test.ask(&mut connection).is_ok_and(|answer| test.verdict(&answer, oracle) == Verdict::Right) {
@@ -184,9 +226,75 @@ fn compared(test: &str, size: &str, found: &mut [(String, Vec<u32>)]) -> String 
     }
 }
 
+/// The order that a server gave, or its threads: each as the messages in it, whatever hangs on what.
+fn arrangement(answer: Answer) -> Vec<Vec<u32>> {
+    if answer.threads.is_empty() {
+        return answer.hits.into_iter().map(|number| vec![number]).collect();
+    }
+    let (mut threads, mut depth) = (Vec::new(), 0);
+    let mut start = 0;
+    for (at, byte) in answer.threads.iter().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 && *byte == b')' {
+            let mut members: Vec<u32> = all_numbers(answer.threads.get(start..at).unwrap_or_default()).collect();
+            members.sort_unstable();
+            threads.push(members);
+            start = at;
+        }
+    }
+    threads.sort_unstable();
+    threads
+}
+
+/// Which servers gave the same order, or the same threads.
+fn arranged(test: &str, size: &str, answers: &[(String, Vec<Vec<u32>>)]) -> String {
+    let mut groups: Vec<(&[Vec<u32>], Vec<&str>)> = Vec::new();
+    for (name, answer) in answers {
+        match groups.iter_mut().find(|(known, _)| known == answer) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((answer, vec![name])),
+        }
+    }
+    let first = groups.first().map(|(answer, _)| *answer).unwrap_or_default();
+    let differing = |answer: &[Vec<u32>]| {
+        let known: HashSet<&Vec<u32>> = first.iter().collect();
+        answer.iter().filter(|group| !known.contains(group)).count()
+    };
+    let shown: Vec<String> = groups
+        .iter()
+        .map(|(answer, names)| {
+            let names = names.join(", ");
+            match (test, differing(answer)) {
+                ("thread", 0) => format!("{names}: {} threads", answer.len()),
+                ("thread", other) => format!("{names}: {} threads, {other} of them otherwise", answer.len()),
+                _ => names,
+            }
+        })
+        .collect();
+    format!("{test} ({size}), the same from those between two semicolons: {}", shown.join("; "))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::compared;
+    use super::{Answer, arranged, arrangement, compared};
+
+    #[test]
+    fn threads_and_orders_are_compared() {
+        let of = |threads: &str| arrangement(Answer { threads: threads.into(), ..Answer::default() });
+        assert_eq!(of("(3)(1 (5)(2 4))"), [vec![1, 2, 4, 5], vec![3]]);
+        assert_eq!(arrangement(Answer { hits: vec![3, 1], ..Answer::default() }), [[3], [1]]);
+        let answers = [("a", "(1 2)(3)"), ("b", "(3)(2 1)"), ("c", "(1)(2)(3)")];
+        let answers = answers.map(|(name, threads)| (name.to_string(), of(threads)));
+        let said = "thread (s), the same from those between two semicolons: a, b: 2 threads; c: 3 threads, 2 of them otherwise";
+        assert_eq!(arranged("thread", "s", &answers), said);
+        let orders = [("a", vec![3, 1]), ("b", vec![1, 3])];
+        let orders = orders.map(|(name, hits)| (name.to_string(), arrangement(Answer { hits, ..Answer::default() })));
+        assert_eq!(arranged("sort", "s", &orders), "sort (s), the same from those between two semicolons: a; b");
+    }
 
     #[test]
     fn servers_are_grouped_by_what_they_found() {

@@ -3,10 +3,11 @@
 //! ```text
 //!   query = *(term / SP)
 //!   term  = ["-"] [key ":"] value        "-": messages that have it not
-//!   value = 1*<any but space and quote> / QUOTE *<any but quote> QUOTE
+//!   value = 1*<any but space and quote> / QUOTE *(<any but quote> / "\" QUOTE / "\\") QUOTE
 //! ```
 //!
-//! A value without a key is looked for in the whole message.
+//! A value without a key is looked for in the whole message. At least one term: an empty query is a variable of a script that was not set
+//! more often than the wish for everything.
 
 use model::{CivilDate, Flags, Keyword, SystemFlag};
 use store::View;
@@ -36,7 +37,11 @@ impl Terms {
     pub fn parse(text: &str) -> Result<Terms, String> {
         let mut terms = Vec::new();
         let mut attachment = None;
-        for term in split(text)? {
+        let all = split(text)?;
+        if all.is_empty() {
+            return Err("there is nothing to look for".to_owned());
+        }
+        for term in all {
             if term.key.as_deref() == Some("has") {
                 if term.value != "attachment" {
                     return Err(format!("has:{}: only has:attachment is known", term.value));
@@ -78,8 +83,11 @@ fn split(text: &str) -> Result<Vec<Term>, String> {
         let name = bare.strip_suffix('=').filter(|_| key.as_deref() == Some("header")).map_or("", |_| bare);
         let from = from.strip_prefix(name).unwrap_or(from);
         let (value, after) = match from.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').ok_or("a quote is not closed")?,
-            None => from.split_at(from.find(char::is_whitespace).unwrap_or(from.len())),
+            Some(quoted) => unquoted(quoted).ok_or("a quote is not closed")?,
+            None => {
+                let (value, after) = from.split_at(from.find(char::is_whitespace).unwrap_or(from.len()));
+                (value.to_owned(), after)
+            }
         };
         let value = format!("{name}{value}");
         if value.is_empty() && key.as_deref() != Some("header") {
@@ -89,6 +97,25 @@ fn split(text: &str) -> Result<Vec<Term>, String> {
         rest = after.trim_start();
     }
     Ok(terms)
+}
+
+/// The text up to the closing quote, and what stands behind that. A backslash before anything but a quote or another one is text.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters = text.chars();
+    loop {
+        match characters.next()? {
+            '"' => return Some((value, characters.as_str())),
+            '\\' => match characters.as_str().chars().next().filter(|next| matches!(next, '"' | '\\')) {
+                Some(next) => {
+                    value.push(next);
+                    characters.next();
+                }
+                None => value.push('\\'),
+            },
+            character => value.push(character),
+        }
+    }
 }
 
 /// What one term asks for. Without a view only whether it can be understood is of interest.
@@ -206,6 +233,10 @@ mod tests {
                 header("To", ""),
             ]
         );
+        assert_eq!(
+            queries(r#"subject:"say \"hi\" \\ to C:\temp" x\y"#),
+            [header("subject", r#"say "hi" \ to C:\temp"#), text(r"x\y")]
+        );
         assert_eq!(queries("a-b@x \"http://x\" 1.5"), [text("a-b@x"), text("http://x"), text("1.5")]);
     }
 
@@ -216,12 +247,14 @@ mod tests {
         assert!(terms.terms.iter().all(|term| term.is_negated));
         assert_eq!(terms.terms[1].value, "x y");
         assert_eq!(Terms::parse("has:attachment").unwrap().attachment, Some(true));
-        assert_eq!(Terms::parse("").unwrap(), Terms { terms: Vec::new(), attachment: None });
     }
 
     #[test]
     fn mistakes_are_told() {
         for (text, told) in [
+            ("", "nothing to look for"),
+            ("  ", "nothing to look for"),
+            ("\"open \\\"", "not closed"),
             ("from:", "without a value"),
             ("\"open", "not closed"),
             ("form:ann", "from, to"),

@@ -117,6 +117,7 @@ impl Append {
     /// The command is complete.
     pub fn end(self) -> Started {
         let Append { account, to, replaced, mut messages, .. } = self;
+        account.before_adding(to);
         let Some((from, uid)) = replaced else {
             let change = move |edit: &mut Edit<'_>| edit.append(to, &messages);
             let reply = commit(account, change, move |session, appended, _| {

@@ -48,6 +48,7 @@ fn destination(session: &mut Session, to: &MailboxArg) -> Result<(std::sync::Arc
     session.selected()?;
     let account = session.account()?;
     let to = account.mailbox(&to.decode(session.name_encoding())?).map_err(try_create)?;
+    account.before_adding(to);
     Ok((account, to))
 }
 

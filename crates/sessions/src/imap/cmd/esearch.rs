@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use imap_proto::command::{MultiSearch, SearchKey, SearchReturn, SearchSource};
-use model::{Error, ErrorKind, MailboxId, MailboxName, UidSet};
+use model::{Error, ErrorKind, MailboxId, UidSet};
 use store::{Account, MailboxInfo, View};
 
 use super::search::answer::{Answer, Form, Found};
@@ -98,7 +98,8 @@ struct MultiSearchRun {
 struct Current {
     state: State,
     view: View,
-    name: MailboxName,
+    /// `(TAG "a" MAILBOX b UIDVALIDITY 1`
+    correlator: Vec<u8>,
     is_selected: bool,
     context: Option<Box<Context>>,
 }
@@ -129,8 +130,7 @@ impl Running for MultiSearchRun {
                 }
                 let wants_modseq = asks_for_modseq(&self.key);
                 let found = Found { seqs, order: None, highest: highest.filter(|_| wants_modseq) };
-                current.state =
-                    State::Answering(begin_answer(current, session, &self.tag, &self.returns, &found, out)?);
+                current.state = State::Answering(begin_answer(current, session, &self.returns, &found, out)?);
             }
             State::Answering(answer) => {
                 if answer.pull(out) {
@@ -151,12 +151,10 @@ impl Running for MultiSearchRun {
 fn begin_answer(
     current: &mut Current,
     session: &mut Session,
-    tag: &str,
     returns: &SearchReturn,
     found: &Found,
     out: &mut Output,
 ) -> Result<Answer, Stop> {
-    let encoding = session.name_encoding();
     if returns.save && current.is_selected {
         session.selected()?.saved = current.view.uids_of(&found.saved(returns));
     }
@@ -166,11 +164,7 @@ fn begin_answer(
     if found.seqs.is_empty() || *returns == (SearchReturn { save: true, ..SearchReturn::default() }) {
         return Ok(Answer::nothing());
     }
-    let mut correlator = Vec::new();
-    search::write_tag(&mut correlator, tag);
-    correlator.extend_from_slice(b" MAILBOX ");
-    write::mailbox(&mut correlator, &current.name, encoding);
-    correlator.extend_from_slice(format!(" UIDVALIDITY {})", current.view.uid_validity()).as_bytes());
+    let correlator = [current.correlator.as_slice(), b")"].concat();
     Ok(Answer::begin(found, &current.view, (true, returns), &Form::Extended(&correlator), out))
 }
 
@@ -193,11 +187,18 @@ impl MultiSearchRun {
         // `$` is about the selected mailbox only.
         let nothing = UidSet::new();
         let saved = selected.map_or(&nothing, |selected| &selected.saved);
+        let mut correlator = Vec::new();
+        search::write_tag(&mut correlator, &self.tag);
+        correlator.extend_from_slice(b" MAILBOX ");
+        write::mailbox(&mut correlator, &name, session.name_encoding());
+        correlator.extend_from_slice(format!(" UIDVALIDITY {}", view.uid_validity()).as_bytes());
         let question = question(&self.key, self.charset.as_deref(), &view, saved)?;
         let context = self.returns.update.as_ref().filter(|_| is_selected).map(|items| {
-            Box::new(Context::new(&self.tag, true, fixed(&self.key, &view, saved), self.charset.clone(), &[], items))
+            let key = fixed(&self.key, &view, saved);
+            let context = Context::new(&self.tag, true, key, self.charset.clone(), &[], items);
+            Box::new(context.correlated_by(&correlator))
         });
         let search = store::search::Search::new(view.clone(), self.account.reader(), question, now);
-        Ok(Some(Current { state: State::Searching(Box::new(search)), view, name, is_selected, context }))
+        Ok(Some(Current { state: State::Searching(Box::new(search)), view, correlator, is_selected, context }))
     }
 }

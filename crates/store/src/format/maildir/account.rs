@@ -5,23 +5,28 @@
 //!
 //! Invariants:
 //! - One thread at a time syncs or changes a Maildir (`DirBox::turn`); nobody waits for a turn while it holds another one.
-//! - Mutexes are taken in this order: `seen`, `arranging`, a turn, `names`, `boxes`, `DirBox::map`. The last three are held for a moment, and
-//!   nothing is waited for meanwhile.
+//! - Mutexes are taken in this order: `seen`, `arranging`, a turn, the log's (within a transaction), `DirBox::uids`, `names`, `boxes`, `DirBox::map`.
+//!   The last three are held for a moment, and nothing is waited for meanwhile; `uids` while its file is read or written.
 //! - What clients were told is in the log. Whatever happens to a file in between, the next sync makes both agree.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use index::{ForeignMessage, Log, State};
+use index::{Finding, ForeignMessage, Log, State};
 use model::{EmailId, Error, ErrorKind, MailboxId, MailboxName, ModSeq, Result};
-use platform::{Env, WatchGuard};
+use platform::{Env, NameNews, WatchGuard};
 
 use super::keywords::Keywords;
 use super::layout;
+use super::listing::Subdir;
 use super::map::Map;
+use super::news::News;
 use super::serve::Served;
+use super::shared_uids::{SharedUids, UidLists};
+use super::size_file::Usage;
+use super::sizes::Sizes;
 use super::tree::Seen;
 use crate::edit::Effects;
 use crate::format::files::{Files, Moment, Patience};
@@ -30,6 +35,8 @@ use crate::format::mbox::digest::DigestOfServed;
 use crate::format::names::{Names, Since};
 use crate::format::{AccountFormat, MaildirLayout};
 use crate::listeners::Listeners;
+use crate::quota::QuotaLimits;
+use crate::store::Options;
 
 /// The directory of an account in which everything is that belongs to its files and cannot be derived. An account has it if and only if
 /// its format is Maildir.
@@ -42,11 +49,13 @@ pub(crate) const NAMES_HEADER: &str = "mailyard maildir names 1";
 pub struct MaildirOptions {
     /// A mailbox is idle when nothing was changed in it for so long, seconds. 30.
     pub idle_seconds: u64,
+    /// Whether `dovecot-uidlist` is kept up.
+    pub uid_lists: UidLists,
 }
 
 impl Default for MaildirOptions {
     fn default() -> Self {
-        MaildirOptions { idle_seconds: 30 }
+        MaildirOptions { idle_seconds: 30, uid_lists: UidLists::default() }
     }
 }
 
@@ -60,6 +69,8 @@ pub(crate) struct MaildirAccount {
     pub(super) root: PathBuf,
     pub(super) layout: MaildirLayout,
     pub(super) options: MaildirOptions,
+    /// What accounts may hold that have no limits of their own.
+    pub(super) quota_defaults: QuotaLimits,
     pub(super) log: Arc<Log>,
     pub(super) listeners: Arc<Listeners>,
     pub(super) seen: Mutex<Seen>,
@@ -70,6 +81,7 @@ pub(crate) struct MaildirAccount {
     pub(super) served: Served,
     /// Counts the names that were made.
     pub(super) made: AtomicU64,
+    pub(super) sizes: Sizes,
 }
 
 /// One mailbox and its Maildir.
@@ -85,7 +97,18 @@ pub(crate) struct DirBox {
     pub(super) wanted: AtomicBool,
     /// It was looked what was left to do from before.
     pub(super) is_audited: AtomicBool,
-    pub(super) watch: OnceLock<Vec<WatchGuard>>,
+    /// What the system has told since the last look.
+    pub(super) news: Arc<News>,
+    watched: Mutex<Option<Watched>>,
+    /// What is known of the list of UIDs that Dovecot reads.
+    pub(super) uids: Mutex<SharedUids>,
+}
+
+/// A Maildir of whose names the system tells.
+#[derive(Debug)]
+struct Watched {
+    maildir: PathBuf,
+    _guards: Vec<WatchGuard>,
 }
 
 /// What only the thread knows whose turn it is.
@@ -100,10 +123,12 @@ pub(super) struct Turn {
     pub(super) calm: Calm,
     /// The mailbox as it was when the work of idle times was done last: its modseq, what was pending, its floor of \Recent.
     pub(super) rested: Option<(ModSeq, u32, u32)>,
-    /// Digests of messages of the log that had to be looked for among the files.
-    pub(super) digests: HashMap<EmailId, u64>,
+    /// Sizes and digests of messages of the log that had to be looked for among the files.
+    pub(super) digests: HashMap<EmailId, (u32, u64)>,
     /// Names were changed in the directories that may not be durable.
     pub(super) is_volatile: bool,
+    /// What was changed in the files and `maildirsize` was not told.
+    pub(super) untold: Usage,
 }
 
 /// The lock of a mutex; nothing that these guard is left half-changed by a panic.
@@ -118,19 +143,20 @@ impl MaildirAccount {
         log: Arc<Log>,
         listeners: Arc<Listeners>,
         format: &AccountFormat,
-        options: &MaildirOptions,
+        options: &Options,
     ) -> Result<Option<Arc<Self>>> {
         let AccountFormat::Maildir { root, layout } = format.clone() else { return Ok(None) };
         let dir = log.dir().to_owned();
         let names = Mutex::new(Names::load(&*env.disk, &dir.join(DIR), NAMES_HEADER)?);
-        let options = options.clone();
-        let (seen, arranging, boxes, served, made) = Default::default();
+        let (options, quota_defaults) = (options.maildir.clone(), options.quota);
+        let (seen, arranging, boxes, served, made, sizes) = Default::default();
         let account = MaildirAccount {
             env,
             dir,
             root,
             layout,
             options,
+            quota_defaults,
             log,
             listeners,
             seen,
@@ -139,6 +165,7 @@ impl MaildirAccount {
             boxes,
             served,
             made,
+            sizes,
         };
         // What cannot be renamed or removed just now keeps nobody from the others; it is tried again.
         let _later = account.reconcile(Since::Opening);
@@ -176,7 +203,9 @@ impl MaildirAccount {
             is_restless: AtomicBool::new(false),
             wanted: AtomicBool::new(false),
             is_audited: AtomicBool::new(false),
-            watch: OnceLock::new(),
+            news: Arc::default(),
+            watched: Mutex::default(),
+            uids: Mutex::default(),
         });
         Ok(Arc::clone(lock(&self.boxes).entry(id).or_insert(new)))
     }
@@ -207,23 +236,52 @@ impl MaildirAccount {
         state.mailbox_named(&MailboxName::hidden(id))
     }
 
-    /// Watches a Maildir from now on. Whoever is told only wakes the sessions; those in IDLE look themselves, on threads that may wait for a disk.
+    /// Watches a Maildir from now on. Whoever is told notes the names and wakes the sessions; those in IDLE look themselves, on threads that may
+    /// wait for a disk.
     pub(super) fn watch(&self, dir_box: &DirBox) {
-        dir_box.watch.get_or_init(|| {
-            let Some(path) = self.path_of(dir_box.id) else { return Vec::new() };
-            let watch = |subdir: &str| {
-                let listeners = Arc::clone(&self.listeners);
-                // Without a watch the directories are looked at when a client asks for news.
-                self.env.watch.watch(&path.join(subdir), Arc::new(move || listeners.call())).ok()
+        let Some(maildir) = self.path_of(dir_box.id) else { return };
+        let mut watched = lock(&dir_box.watched);
+        if watched.as_ref().is_some_and(|watched| watched.maildir == maildir) {
+            return;
+        }
+        // Those of a Maildir that was renamed end first.
+        *watched = None;
+        dir_box.news.begin();
+        let watch = |subdir: Subdir| {
+            let (listeners, news) = (Arc::clone(&self.listeners), Arc::clone(&dir_box.news));
+            let on_names = move |told: NameNews<'_>| {
+                news.tell(subdir, told);
+                listeners.call();
             };
-            ["new", "cur"].into_iter().filter_map(watch).collect()
-        });
+            let guard = self.env.watch.watch_names(&maildir.join(subdir.as_str()), Arc::new(on_names));
+            if guard.is_err() {
+                // The directories are looked at when a client asks for news.
+                dir_box.news.tell(subdir, NameNews::Blind);
+            }
+            guard.ok()
+        };
+        let guards = Subdir::ALL.into_iter().filter_map(watch).collect();
+        *watched = Some(Watched { maildir, _guards: guards });
+    }
+
+    /// Ends watching directories that are not there any more; the next look watches those that are.
+    pub(super) fn unwatch(&self, dir_box: &DirBox) {
+        *lock(&dir_box.watched) = None;
+        dir_box.news.tell(Subdir::Cur, NameNews::Blind);
     }
 }
 
 impl Files for MaildirAccount {
     fn check_name(&self, name: &MailboxName) -> Result<()> {
         layout::path_of(self.layout, name).map(drop)
+    }
+
+    fn before_adding(&self, mailbox: MailboxId) {
+        MaildirAccount::before_adding(self, mailbox);
+    }
+
+    fn uid_floor(&self, mailbox: &index::Mailbox) -> Result<u32> {
+        MaildirAccount::uid_floor(self, mailbox)
     }
 
     fn discover(&self) {
@@ -255,6 +313,10 @@ impl Files for MaildirAccount {
 
     fn close(&self) {
         MaildirAccount::close(self);
+    }
+
+    fn check(&self) -> Result<Vec<Finding>> {
+        MaildirAccount::check(self)
     }
 
     fn digest(&self, octets: &[u8]) -> u64 {

@@ -27,7 +27,7 @@ impl MaildirAccount {
             };
             result = result.and(done);
         }
-        result
+        result.and_then(|()| self.maintain_sizes())
     }
 
     fn maintain_box(&self, dir_box: &DirBox) -> Result<()> {
@@ -43,9 +43,15 @@ impl MaildirAccount {
         if is_calm && !self.is_rested(dir_box) {
             self.write_back(dir_box, Moment::Idle)?;
         }
-        if is_calm || dir_box.with_map(|map| map.changes()).is_some_and(|changes| changes > MAP_CHANGES_MAX) {
-            let mut turn = lock(&dir_box.turn);
-            self.save_map(dir_box, &mut turn)?;
+        if self.is_sharing_due(dir_box)
+            && let Some(maildir) = self.path_of(dir_box.id)
+        {
+            let _turn = lock(&dir_box.turn);
+            self.share_uids(dir_box, &maildir)?;
+        }
+        let least = if is_calm { 1 } else { MAP_CHANGES_MAX };
+        if dir_box.with_map(|map| map.changes()).is_some_and(|changes| changes >= least) {
+            self.save_synced(dir_box)?;
         }
         Ok(())
     }
@@ -91,7 +97,18 @@ impl MaildirAccount {
         for dir_box in self.open_boxes() {
             // What fails here is found at the next opening.
             let _later = self.write_back(&dir_box, Moment::Idle);
-            let _later = self.save_map(&dir_box, &mut lock(&dir_box.turn));
+            let _later = self.save_synced(&dir_box);
         }
+    }
+
+    /// Saves a map that has changed. What we did ourselves is taken in by its names before, so that the next opening finds nothing new.
+    fn save_synced(&self, dir_box: &DirBox) -> Result<()> {
+        if dir_box.with_map(|map| map.changes()).is_none_or(|changes| changes == 0) {
+            return Ok(());
+        }
+        let mut turn = lock(&dir_box.turn);
+        // A map that is not quite new is worth more than none.
+        let synced = self.sync(dir_box, &mut turn);
+        self.save_map(dir_box, &mut turn).and(synced)
     }
 }

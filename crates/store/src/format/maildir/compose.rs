@@ -27,6 +27,8 @@ pub(super) enum Source {
     Log(EmailId),
     /// Another file.
     File { path: PathBuf, base: Vec<u8>, opened: Opened },
+    /// One that has lost its name.
+    Open(Opened),
 }
 
 impl MaildirAccount {
@@ -56,6 +58,7 @@ impl MaildirAccount {
         let made = match &source {
             Source::Log(id) => self.write_from_log(&temporary, *id, row),
             Source::File { path, base, opened } => self.link_or_copy(&temporary, path, base, opened, row),
+            Source::Open(opened) => self.copy(&temporary, opened, row).map(|len| opened_fields(opened, len, row)),
         };
         let fields = match made {
             Ok(fields) => fields,
@@ -140,7 +143,13 @@ impl MaildirAccount {
             }
             disk.remove(path)?;
         }
-        let file = disk.open(path, OpenMode::CreateNew)?;
+        self.copy(path, opened, row)?;
+        Ok(kept_fields(base, row))
+    }
+
+    /// Copies a file octet by octet; its length.
+    fn copy(&self, path: &Path, opened: &Opened, row: &Row) -> Result<u64> {
+        let file = self.env.disk.open(path, OpenMode::CreateNew)?;
         let mut out = Writer { file: &*file, buffer: Vec::new(), at: 0 };
         let mut at = 0;
         loop {
@@ -153,10 +162,19 @@ impl MaildirAccount {
             out.buffer.extend_from_slice(piece.get(..count).unwrap_or_default());
             out.write_when_full()?;
         }
-        out.finish()?;
+        let len = out.finish()?;
         set_date(&*file, row)?;
-        Ok(kept_fields(base, row))
+        Ok(len)
     }
+}
+
+/// The fields for a copy of a file of which only the octets are known.
+fn opened_fields(opened: &Opened, len: u64, row: &Row) -> Vec<u8> {
+    let served = match opened.form.convert {
+        true => format!(",W={}", row.size),
+        false => format!(",{RAW}=1"),
+    };
+    format!(",S={len}{served}{}", zone_field(row)).into_bytes()
 }
 
 /// The fields that say something of the octets.

@@ -9,11 +9,17 @@ use platform::{Env, OpenMode};
 
 use super::keywords::Keywords;
 use super::{KEYWORDS_FILE, LOCK_FILE};
+use crate::format::adoption::read_if_there;
 
 /// A lock that nobody has touched for so long was left behind: Dovecot's own rule.
 const STALE_AFTER: Duration = Duration::from_secs(120);
 
+/// How often, and how long in between, a lock is asked for that somebody has.
+const LOCK_TRIES: usize = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 /// The lock of a mailbox's lists; removed when it is dropped.
+#[derive(Debug)]
 pub(super) struct ListLock<'a> {
     env: &'a Env,
     path: std::path::PathBuf,
@@ -39,6 +45,19 @@ impl<'a> ListLock<'a> {
     }
 }
 
+impl<'a> ListLock<'a> {
+    /// Like [`ListLock::try_take`], and waits for a moment: others hold it no longer, as a rule.
+    pub(super) fn take(env: &'a Env, maildir: &Path) -> Result<Option<Self>> {
+        for _ in 0..LOCK_TRIES {
+            if let Some(taken) = Self::try_take(env, maildir)? {
+                return Ok(Some(taken));
+            }
+            env.clock.sleep(LOCK_PAUSE);
+        }
+        Ok(None)
+    }
+}
+
 impl Drop for ListLock<'_> {
     fn drop(&mut self) {
         // One that stays is stale soon.
@@ -50,11 +69,8 @@ impl Drop for ListLock<'_> {
 pub(super) fn assign(env: &Env, maildir: &Path, names: &[&Keyword]) -> Result<Option<Keywords>> {
     let Some(_lock) = ListLock::try_take(env, maildir)? else { return Ok(None) };
     let path = maildir.join(KEYWORDS_FILE);
-    let mut keywords = match env.disk.read(&path) {
-        Ok(bytes) => Keywords::parse(&bytes),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Keywords::default(),
-        Err(error) => return Err(error.into()),
-    };
+    let mut keywords =
+        read_if_there(&*env.disk, &path)?.map_or_else(Keywords::default, |bytes| Keywords::parse(&bytes));
     let before = keywords.clone();
     for name in names {
         keywords.assign(name);

@@ -98,6 +98,11 @@ impl Keywords {
         letter_at(at)
     }
 
+    /// Whether a letter is free.
+    pub(crate) fn has_room(&self) -> bool {
+        self.names.iter().any(Option::is_none)
+    }
+
     /// The letter of a keyword, which gets the first free one when it has none. `None`: all are taken.
     pub(crate) fn assign(&mut self, keyword: &Keyword) -> Option<u8> {
         if let Some(letter) = self.letter(keyword) {

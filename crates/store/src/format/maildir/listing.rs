@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use platform::{Clock, Disk};
 
-use super::name::Name;
+use super::name::{Letters, Name};
 use crate::format::mbox::identity::Identity;
 
 /// The two directories that have messages.
@@ -56,6 +56,11 @@ impl Stamp {
         }
     }
 
+    /// Which directories they are.
+    pub(super) fn inodes(&self) -> [(u64, u64); 2] {
+        [self.new, self.cur].map(|identity| (identity.device, identity.inode))
+    }
+
     /// Whether a change in the last instant may not show.
     pub(super) fn is_fresh(&self, clock: &dyn Clock) -> bool {
         let now = clock.now();
@@ -77,6 +82,11 @@ impl Listed {
     pub(super) fn base(&self) -> &[u8] {
         self.name.get(..self.base_len).unwrap_or_default()
     }
+
+    /// The flags that its name says.
+    pub(super) fn letters(&self) -> Letters {
+        Name::parse(&self.name).map(|name| name.letters()).unwrap_or_default()
+    }
 }
 
 /// What was seen.
@@ -88,7 +98,7 @@ pub(super) struct Look {
     pub(super) is_stable: bool,
     /// Which of them were read.
     pub(super) read: Vec<Subdir>,
-    /// The files, no base twice: of two the one in `cur`.
+    /// The files, those in `cur` last. A base may be there twice.
     pub(super) files: Vec<Listed>,
 }
 
@@ -103,19 +113,8 @@ impl Look {
         for subdir in &read {
             list(disk, maildir, *subdir, &mut files)?;
         }
-        // Stable: so that of the same base the one that was listed last, in `cur`, is the last.
-        files.sort_by(|a, b| a.base().cmp(b.base()));
-        files.reverse();
-        files.dedup_by(|next, kept| next.base() == kept.base());
-        files.reverse();
         let is_stable = !is_fresh && Stamp::take(disk, maildir)? == stamp;
         Ok(Look { stamp, is_stable, read, files })
-    }
-
-    /// The file with this base.
-    pub(super) fn find(&self, base: &[u8]) -> Option<&Listed> {
-        let at = self.files.binary_search_by(|file| file.base().cmp(base)).ok()?;
-        self.files.get(at)
     }
 }
 
@@ -133,8 +132,8 @@ fn list(disk: &dyn Disk, maildir: &Path, subdir: Subdir, files: &mut Vec<Listed>
 pub(super) fn locate(disk: &dyn Disk, maildir: &Path, name: &[u8]) -> io::Result<Option<Listed>> {
     let Some(wanted) = Name::parse(name) else { return Ok(None) };
     let mut files = Vec::new();
-    // In `new` once more: it may have gone back.
-    for subdir in [Subdir::New, Subdir::Cur, Subdir::New] {
+    // Each once more: it may have gone back, and a directory that is read while it is renamed there may show neither name.
+    for subdir in [Subdir::New, Subdir::Cur, Subdir::New, Subdir::Cur] {
         list(disk, maildir, subdir, &mut files)?;
         if let Some(found) = files.iter().find(|file| file.base() == wanted.base) {
             return Ok(Some(found.clone()));
@@ -142,6 +141,13 @@ pub(super) fn locate(disk: &dyn Disk, maildir: &Path, name: &[u8]) -> io::Result
     }
     let stem = |file: &&Listed| Name::parse(&file.name).is_some_and(|name| name.stem() == wanted.stem());
     Ok(files.iter().find(stem).cloned())
+}
+
+/// A file of this name.
+#[cfg(test)]
+pub(super) fn listed(subdir: Subdir, name: &str) -> Listed {
+    let base_len = Name::parse(name.as_bytes()).map_or(0, |name| name.base.len());
+    Listed { subdir, name: name.as_bytes().to_vec(), base_len }
 }
 
 /// The path of a file.
@@ -171,14 +177,13 @@ mod tests {
     }
 
     #[test]
-    fn a_base_is_there_once() {
+    fn names_of_messages() {
         let (sim, dir) = maildir(&["new/b", "cur/b:2,S", "cur/a:2,", "new/.x", "new/a,S=1"]);
         sim.env().disk.create_dir_all(&dir.join("cur/d")).unwrap();
         let env = sim.env();
         let look = Look::take(&*env.disk, &*env.clock, &dir, None).unwrap();
         let names: Vec<_> = look.files.iter().map(|file| String::from_utf8_lossy(&file.name)).collect();
-        assert_eq!(names, ["a:2,", "a,S=1", "b:2,S"]);
-        assert_eq!((look.find(b"b").unwrap().subdir, look.find(b"c")), (Subdir::Cur, None));
+        assert_eq!(names, ["a,S=1", "b", "a:2,", "b:2,S"]);
         assert!(!look.is_stable, "just changed");
         env.clock.sleep(std::time::Duration::from_secs(1));
         assert!(Look::take(&*env.disk, &*env.clock, &dir, Some(Subdir::New)).unwrap().is_stable);

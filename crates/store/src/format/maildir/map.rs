@@ -6,12 +6,13 @@
 //! - Records are in the order of their UIDs, and no UID is there twice; none is 0.
 //! - What is saved names only entries that the log has durably and only names that are durable in their directories.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
 use model::{EmailId, ModSeq, Result};
 use platform::{Disk, Timestamp};
 
+use super::by_base::ByBase;
 use super::listing::{Listed, Stamp, Subdir};
 use super::name::{Letters, Name};
 use crate::format::mbox::identity::Identity;
@@ -73,6 +74,10 @@ pub(super) struct Map {
     names: Vec<u8>,
     waste: usize,
     by_id: Order,
+    /// `None`: nobody asked.
+    by_base: Option<ByBase>,
+    /// The same of those that are to go, by their positions; `None`: nobody asked since they changed.
+    doomed_by_base: Option<ByBase>,
     changes: usize,
 }
 
@@ -95,7 +100,7 @@ impl Map {
 
     /// The part that stays when flags change.
     pub(super) fn base(&self, record: &Record) -> &[u8] {
-        self.name(record).get(..usize::from(record.base_len)).unwrap_or_default()
+        base_in(&self.names, record)
     }
 
     /// The flags that a file's name says.
@@ -148,11 +153,39 @@ impl Map {
         found
     }
 
-    /// Where the file of each base stands.
-    pub(super) fn by_base(&self) -> HashMap<&[u8], Position> {
-        let live = self.records.iter().enumerate().map(|(at, record)| (self.base(record), Position::Live(at)));
-        let doomed = self.doomed.iter().enumerate().map(|(at, record)| (self.base(record), Position::Doomed(at)));
-        live.chain(doomed).collect()
+    /// Where the file of a base stands. Costs a look at all of them the first time.
+    pub(super) fn find_base(&mut self, base: &[u8]) -> Option<Position> {
+        let by_base = self.by_base.get_or_insert_with(|| {
+            let names = self.records.iter().map(|record| (base_in(&self.names, record), record.uid));
+            names.collect()
+        });
+        let doomed = self.doomed_by_base.get_or_insert_with(|| {
+            let names = self.doomed.iter().zip(0..).map(|(record, at)| (base_in(&self.names, record), at));
+            names.collect()
+        });
+        let is_it = |record: &Record| base_in(&self.names, record) == base;
+        let mut live = by_base.candidates(base).filter_map(|uid| {
+            let at = self.records.binary_search_by_key(&uid, |record| record.uid).ok()?;
+            self.records.get(at).filter(|record| is_it(record)).map(|_| Position::Live(at))
+        });
+        let mut doomed = doomed.candidates(base).filter_map(|at| {
+            let at = at as usize;
+            self.doomed.get(at).filter(|record| is_it(record)).map(|_| Position::Doomed(at))
+        });
+        live.next().or_else(|| doomed.next())
+    }
+
+    /// The file that has a base.
+    pub(super) fn file_of_base(&mut self, base: &[u8]) -> Option<(Position, Listed)> {
+        let position = self.find_base(base)?;
+        let record = self.at(position)?;
+        let file = Listed { subdir: record.subdir, name: self.name(&record).to_vec(), base_len: base.len() };
+        Some((position, file))
+    }
+
+    /// All of them.
+    pub(super) fn positions(&self) -> impl Iterator<Item = Position> + use<> {
+        (0..self.records.len()).map(Position::Live).chain((0..self.doomed.len()).map(Position::Doomed))
     }
 
     /// The record at a position.
@@ -175,17 +208,30 @@ impl Map {
     pub(super) fn insert(&mut self, uid: u32, email_id: EmailId, file: &Listed) {
         let Some(record) = self.record(uid, email_id, file) else { return };
         let at = self.records.partition_point(|other| other.uid < uid);
-        match self.records.get_mut(at).filter(|other| other.uid == uid) {
+        let still_rises = matches!(self.by_id, Order::Rises)
+            && at == self.records.len()
+            && self.records.last().is_none_or(|last| last.email_id <= email_id);
+        let before = self.records.get(at).filter(|other| other.uid == uid).copied();
+        if let (Some(by_base), Some(before)) = (&mut self.by_base, before) {
+            by_base.remove(base_in(&self.names, &before), uid);
+        }
+        match self.records.get_mut(at).filter(|_| before.is_some()) {
             Some(other) => *other = record,
             None => self.records.insert(at, record),
         }
-        self.by_id = Order::Unknown;
+        if let Some(by_base) = &mut self.by_base {
+            by_base.insert(file.base(), uid);
+        }
+        if !still_rises {
+            self.by_id = Order::Unknown;
+        }
     }
 
     /// A file is there of an entry that was expunged.
     pub(super) fn insert_doomed(&mut self, email_id: EmailId, file: &Listed) {
         if let Some(record) = self.record(0, email_id, file) {
             self.doomed.push(record);
+            self.doomed_by_base = None;
         }
     }
 
@@ -201,19 +247,36 @@ impl Map {
         if let Some(slot) = slot {
             *slot = record;
         }
+        if base_in(&self.names, &old) != file.base() {
+            match (&mut self.by_base, position) {
+                (Some(by_base), Position::Live(_)) => {
+                    by_base.remove(base_in(&self.names, &old), old.uid);
+                    by_base.insert(file.base(), old.uid);
+                }
+                _ => self.doomed_by_base = None,
+            }
+        }
         if self.waste > WASTE_BYTES_MAX && self.waste > self.names.len() / 2 {
             self.tidy();
         }
     }
 
-    /// Forgets the records for which `is_gone`; those of entries first.
-    pub(super) fn remove(&mut self, mut is_gone: impl FnMut(&Record) -> bool) {
+    /// Forgets the records for which `is_gone`, told with their base; those of entries first.
+    pub(super) fn remove(&mut self, mut is_gone: impl FnMut(&Record, &[u8]) -> bool) {
         let before = self.records.len() + self.doomed.len();
-        self.records.retain(|record| !is_gone(record));
-        self.doomed.retain(|record| !is_gone(record));
+        let (names, by_base) = (&self.names, &mut self.by_base);
+        self.records.retain(|record| {
+            let is_gone = is_gone(record, base_in(names, record));
+            if let (true, Some(by_base)) = (is_gone, by_base.as_mut()) {
+                by_base.remove(base_in(names, record), record.uid);
+            }
+            !is_gone
+        });
+        self.doomed.retain(|record| !is_gone(record, base_in(names, record)));
         if self.records.len() + self.doomed.len() < before {
             self.changes += 1;
             self.by_id = Order::Unknown;
+            self.doomed_by_base = None;
         }
     }
 
@@ -222,13 +285,8 @@ impl Map {
         if gone.is_empty() {
             return;
         }
-        let names = std::mem::take(&mut self.names);
-        self.remove(|record| {
-            let at = record.at as usize;
-            let base = names.get(at..at + usize::from(record.base_len)).unwrap_or_default();
-            gone.contains(&(record.uid, base.to_vec()))
-        });
-        self.names = names;
+        let uids: HashSet<u32> = gone.iter().map(|(uid, _)| *uid).collect();
+        self.remove(|record, base| uids.contains(&record.uid) && gone.contains(&(record.uid, base.to_vec())));
     }
 
     /// It was saved as it is.
@@ -236,35 +294,27 @@ impl Map {
         self.changes = 0;
     }
 
-    /// The entry of a file was expunged; the file is to go.
-    pub(super) fn doom(&mut self, uid: u32) {
-        if let Some((at, mut record)) = self.find(uid) {
-            self.records.remove(at);
-            record.uid = 0;
-            self.doomed.push(record);
-            self.changes += 1;
-            self.by_id = Order::Unknown;
-        }
-    }
-
-    /// Like [`Map::doom`], of many: those for which `fate` says so; `None`: the record is forgotten.
+    /// The entries of some files were expunged: says what becomes of each.
     pub(super) fn doom_all(&mut self, mut fate: impl FnMut(&Record) -> Fate) {
-        let (doomed, mut gone) = (&mut self.doomed, 0);
-        self.records.retain(|record| match fate(record) {
-            Fate::Keep => true,
-            Fate::Doom => {
+        let (doomed, names, by_base, mut gone) = (&mut self.doomed, &self.names, &mut self.by_base, 0);
+        self.records.retain(|record| {
+            let fate = fate(record);
+            if fate == Fate::Keep {
+                return true;
+            }
+            if fate == Fate::Doom {
                 doomed.push(Record { uid: 0, ..*record });
-                gone += 1;
-                false
             }
-            Fate::Forget => {
-                gone += 1;
-                false
+            if let Some(by_base) = by_base.as_mut() {
+                by_base.remove(base_in(names, record), record.uid);
             }
+            gone += 1;
+            false
         });
         if gone > 0 {
             self.changes += gone;
             self.by_id = Order::Unknown;
+            self.doomed_by_base = None;
         }
     }
 
@@ -366,6 +416,12 @@ impl Map {
     }
 }
 
+/// The part of a record's name that stays when flags change.
+fn base_in<'n>(names: &'n [u8], record: &Record) -> &'n [u8] {
+    let at = record.at as usize;
+    names.get(at..at + usize::from(record.base_len)).unwrap_or_default()
+}
+
 /// What becomes of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
@@ -408,11 +464,7 @@ impl Input<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    fn listed(subdir: Subdir, name: &str) -> Listed {
-        let base_len = Name::parse(name.as_bytes()).unwrap().base.len();
-        Listed { subdir, name: name.as_bytes().to_vec(), base_len }
-    }
+    use crate::format::maildir::listing::listed;
 
     fn identity(n: u64) -> Identity {
         let time = Timestamp { seconds: n as i64, nanoseconds: 7 };
@@ -445,14 +497,72 @@ mod tests {
         let uids = |map: &mut Map, id| map.of_message(EmailId(id)).iter().map(|r| r.uid).collect::<Vec<_>>();
         assert_eq!(uids(&mut map, 20), [2, 5]);
         assert_eq!((uids(&mut map, 7), uids(&mut map, 8)), (vec![0], vec![]));
-        let position = map.by_base()[&b"a"[..]];
+        let position = map.find_base(b"a").unwrap();
         map.rename(position, &listed(Subdir::Cur, "a:2,FS"));
-        map.doom(2);
+        map.doom_all(|record| if record.uid == 2 { Fate::Doom } else { Fate::Keep });
         assert_eq!(describe(&map), ["1 30 cur/a:2,FS", "5 20 cur/c:2,", "0 7 cur/d:2,T", "0 20 cur/b:2,S"]);
         assert_eq!(uids(&mut map, 20), [5, 0]);
-        map.remove(|record| record.email_id == EmailId(20));
+        map.remove(|record, _| record.email_id == EmailId(20));
         assert_eq!(describe(&map), ["1 30 cur/a:2,FS", "0 7 cur/d:2,T"]);
         assert!(map.letters(&map.find(1).unwrap().1).has(b'F'));
+    }
+
+    /// What is kept up is what a look at all of them would give.
+    #[test]
+    fn found_by_base() {
+        let mut random = platform::random::Prng::new(5);
+        let (mut map, mut next) = (example(), 10);
+        for _ in 0..2000 {
+            let at = random.index(map.records.len() + 1);
+            let uid = map.records.get(at).map(|record| record.uid);
+            match (random.below(5), uid) {
+                (0, Some(uid)) => map.doom_all(|record| if record.uid == uid { Fate::Doom } else { Fate::Keep }),
+                (1, Some(uid)) => map.doom_all(|record| if record.uid == uid { Fate::Forget } else { Fate::Keep }),
+                (2, Some(_)) => map.rename(Position::Live(at), &listed(Subdir::New, &format!("n{}", random.below(50)))),
+                (3, Some(uid)) => map.remove(|record, _| record.uid == uid),
+                _ => {
+                    next += 1;
+                    map.insert(next, EmailId(1), &listed(Subdir::Cur, &format!("n{}:2,S", random.below(50))));
+                }
+            }
+            let base = format!("n{}", random.below(50));
+            let is_it = |record: &Record| map.base(record) == base.as_bytes();
+            let is_there = map.records.iter().chain(&map.doomed).any(is_it);
+            let found = map.find_base(base.as_bytes());
+            assert_eq!(found.is_some(), is_there);
+            assert!(found.is_none_or(|at| map.base(&map.at(at).unwrap()) == base.as_bytes()));
+        }
+    }
+
+    /// `docs/format-maildir.md`
+    #[test]
+    fn as_documented() {
+        use crate::format::format_doc::hold;
+        const DOCUMENT: &str = "format-maildir.md";
+        let mut map = example();
+        let time = |seconds, nanoseconds| Timestamp { seconds, nanoseconds };
+        let identity = |n: u64| {
+            let (modified, changed) = (time(n as i64 + 3, n as u32 + 4), time(n as i64 + 5, n as u32 + 6));
+            Identity { device: n, inode: n + 1, len: n + 2, modified, changed }
+        };
+        map.stamp = Some(Stamp { new: identity(10), cur: identity(20) });
+        let bytes = map.encode();
+        let (header, body) = bytes.split_at(HEADER_BYTES);
+        let magic = u64::from_le_bytes(*MAGIC);
+        let names_len = (body.len() - 4 * ROW_BYTES) as u64;
+        let mut fields = vec![("magic", magic), ("shown", 9), ("has_stamp", 1), ("entries", 3), ("doomed", 1)];
+        fields.extend([("names_len", names_len), ("body_crc", u64::from(crc32c::crc32c(body)))]);
+        let of = ["device", "inode", "len", "modified", "modified_ns", "changed", "changed_ns"];
+        let names: Vec<(String, u64)> = [("new", 10), ("cur", 20)]
+            .into_iter()
+            .flat_map(|(dir, n)| of.iter().zip(n..).map(move |(field, value)| (format!("{dir}.{field}"), value)))
+            .collect();
+        fields.extend(names.iter().map(|(name, value)| (name.as_str(), *value)));
+        hold(DOCUMENT, "### Header of a map", header, &fields);
+        let row = body.get(ROW_BYTES..2 * ROW_BYTES).unwrap();
+        let fields = [("uid", 2), ("email_id", 20), ("at", 0), ("len", 5), ("base_len", 1), ("in_cur", 1)];
+        hold(DOCUMENT, "### Row of a map", row, &fields);
+        assert_eq!(body.get(4 * ROW_BYTES..).unwrap(), b"b:2,Sac:2,d:2,T");
     }
 
     #[test]

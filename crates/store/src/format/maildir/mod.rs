@@ -8,16 +8,19 @@
 //! How an account lives in Maildirs (`docs/decisions/0009-maildir.md`):
 //!
 //! - [`account`]: which directories, and who works on them; `tree`: which mailbox has which directory.
-//! - `listing`: looking at a Maildir; `map`: what was there at the last look.
+//! - `listing`: looking at a Maildir; `news`: what the system tells of it; `map` (with `by_base`): what was there at the last look.
 //! - `sync`: from the files into the log; `project`: from the log into the files, with `compose` (new files) and `keyword_file`.
+//! - `shared_uids`: the UIDs that Dovecot gives to the same files, and ours for it.
+//! - `sizes`: what the files hold, for those who look at quotas.
 //! - `background`: what nobody waits for.
+//! - `sources`: where the octets of a new file come from; `check`: files and log held against each other.
 //! - `discard`: removing the files of an account that has left them.
 //! - `serve`: messages of the files for readers of the log.
 
-#![allow(dead_code, reason = "what reads Maildirs in place and what converts them use different parts")]
-
 pub(crate) mod account;
 mod background;
+mod by_base;
+mod check;
 mod compose;
 pub(crate) mod courier;
 pub(crate) mod discard;
@@ -27,9 +30,13 @@ pub(crate) mod layout;
 mod listing;
 mod map;
 pub(crate) mod name;
+mod news;
 mod project;
 mod serve;
-pub(crate) mod size_file;
+pub(crate) mod shared_uids;
+mod size_file;
+mod sizes;
+mod sources;
 mod sync;
 mod tree;
 pub(crate) mod uidlist;

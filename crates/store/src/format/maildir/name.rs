@@ -183,12 +183,6 @@ impl Letters {
         Letters(self.0 | bit(letter))
     }
 
-    /// Without `letter`.
-    #[must_use]
-    pub(crate) fn without(self, letter: u8) -> Letters {
-        Letters(self.0 & !bit(letter))
-    }
-
     /// Those of `self` and of `other`.
     #[must_use]
     pub(crate) fn union(self, other: Letters) -> Letters {
@@ -282,7 +276,6 @@ mod tests {
             assert_eq!((letters.has(byte), letters.iter().count()), (is_letter, usize::from(is_letter)), "{byte}");
             assert_eq!(letters.keywords().count(), usize::from(byte.is_ascii_lowercase()));
             assert_eq!(letters.system().count(), usize::from(b"DFRST".contains(&byte)));
-            assert_eq!(letters.without(byte), Letters::default());
         }
         assert_eq!(format!("{:?}", Letters::read(b"bTSa?")), "?STab");
         assert_eq!(Letters::of_system(SYSTEM_LETTERS.map(|(_, flag)| flag)), Letters::read(b"DFRST"));

@@ -25,7 +25,7 @@ use super::keywords::Keywords;
 use super::listing::{self, Listed, Subdir};
 use super::map::{Map, Position, Record};
 use super::name::{Letters, Name, PASSED};
-use super::serve::files_of;
+use super::sources::Sources;
 use super::{FORWARDED, keyword_file};
 use crate::edit::Effects;
 use crate::format::files::Moment;
@@ -66,32 +66,6 @@ impl MaildirAccount {
         Ok(())
     }
 
-    /// Sees to it that messages of other Maildirs that are to be copied into this one can be read; those that nobody has any more lose their entries.
-    fn find_sources(&self, dir_box: &DirBox) -> Result<()> {
-        {
-            let mut turn = lock(&dir_box.turn);
-            if !turn.is_settled {
-                self.sync(dir_box, &mut turn)?;
-            }
-        }
-        let state = self.state();
-        let Some(mailbox) = state.mailbox(dir_box.id) else { return Ok(()) };
-        let mut lost = UidSet::new();
-        for row in to_be_added(dir_box, mailbox).iter().filter(|row| state.foreign(row.email_id).is_some()) {
-            match self.open_message(row.email_id) {
-                Err(error) if error.kind() == ErrorKind::Expunged => {
-                    lost.insert(row.uid.get());
-                }
-                result => result.map(drop)?,
-            }
-        }
-        if lost.is_empty() {
-            Ok(())
-        } else {
-            self.log.commit(|transaction| transaction.expunge(dir_box.id, &lost).map(drop))
-        }
-    }
-
     /// One pass; whether everything is shown now.
     fn show(&self, dir_box: &DirBox, turn: &mut Turn) -> Result<bool> {
         let Some(maildir) = self.path_of(dir_box.id) else { return Ok(true) };
@@ -101,12 +75,18 @@ impl MaildirAccount {
         let state = self.state();
         let Some(mailbox) = state.mailbox(dir_box.id).cloned() else { return Ok(true) };
         doom_expunged(&state, dir_box, &mailbox);
-        let added = self.add_files(dir_box, turn, &maildir, &state, &mailbox);
+        let rows = to_be_added(dir_box, &mailbox);
+        let added = self.add_files(dir_box, turn, &maildir, (&state, &mailbox), &rows);
         let flagged = self.show_flags(dir_box, turn, &maildir, &mailbox);
         let removed = self.remove_files(dir_box, turn, &maildir, &state);
         if turn.is_volatile {
             self.make_names_durable(&maildir)?;
             turn.is_volatile = false;
+        }
+        self.tell_sizes(turn);
+        if !rows.is_empty() {
+            // What cannot be written now is written later.
+            let _later = self.share_uids(dir_box, &maildir);
         }
         added?;
         let is_all = flagged? & removed?;
@@ -125,20 +105,20 @@ impl MaildirAccount {
         dir_box: &DirBox,
         turn: &mut Turn,
         maildir: &Path,
-        state: &Arc<State>,
-        mailbox: &Mailbox,
+        (state, mailbox): (&Arc<State>, &Mailbox),
+        rows: &[Row],
     ) -> Result<()> {
-        let rows = to_be_added(dir_box, mailbox);
         if rows.is_empty() {
             return Ok(());
         }
         self.make_maildir(maildir)?;
         let letters = self.letters_for(turn, maildir, mailbox, rows.iter())?;
-        for row in &rows {
+        let sources = Sources::new(state);
+        for row in rows {
             let wanted = letters.of(row.flags, Letters::default());
             let source = match state.foreign(row.email_id) {
                 None => Source::Log(row.email_id),
-                Some(_) => match self.file_of(row.email_id)? {
+                Some(_) => match self.source_of(&sources, row.email_id)? {
                     Some(source) => source,
                     // It was there a moment ago; whoever has moved it will be seen.
                     None => return Err(Error::new(ErrorKind::InUse, "a message's file has just moved")),
@@ -151,26 +131,11 @@ impl MaildirAccount {
             };
             let file = self.deliver(maildir, subdir, wanted, row, source)?;
             turn.is_volatile = true;
+            self.count_in(turn, maildir, &file);
             dir_box.with_map(|map| map.insert(row.uid.get(), row.email_id, &file));
+            lock(&dir_box.uids).add(row.uid.get(), file.base(), &file.name);
         }
         Ok(())
-    }
-
-    /// A file that has the message, in whichever mailbox.
-    fn file_of(&self, id: EmailId) -> Result<Option<Source>> {
-        for dir_box in self.open_boxes() {
-            let Some(maildir) = self.path_of(dir_box.id) else { continue };
-            for file in files_of(&dir_box, id) {
-                if let Some(opened) = self.open_file(&maildir, &file)? {
-                    return Ok(Some(Source::File {
-                        path: listing::path(&maildir, file.subdir, &file.name),
-                        base: file.base().to_vec(),
-                        opened,
-                    }));
-                }
-            }
-        }
-        Ok(None)
     }
 
     /// Renames files whose flags are not those of the log. False: some have to be looked for first.
@@ -213,6 +178,8 @@ impl MaildirAccount {
         match self.env.disk.rename(&from, &listing::path(maildir, new.subdir, &new.name)) {
             Ok(()) => {
                 turn.is_volatile = true;
+                let was = Name::parse(name).map(|name| name.letters()).unwrap_or_default();
+                self.count_renamed(turn, maildir, was, new);
                 dir_box.with_map(|map| map.rename(position, new));
                 Ok(true)
             }
@@ -254,6 +221,7 @@ impl MaildirAccount {
             {
                 self.served.keep_ghost(record.email_id, opened);
             }
+            self.count_out(turn, maildir, file);
             unlink(&*self.env.disk, maildir, file)?;
             turn.is_volatile = true;
             gone.insert((0, file.base().to_vec()));
@@ -313,7 +281,8 @@ impl MaildirAccount {
         let names = used.keyword_indexes().filter_map(|index| table.name(index));
         let names: Vec<&Keyword> = names.filter(|name| Some(*name) != forwarded.as_ref()).collect();
         let mut is_complete = true;
-        if !names.is_empty() {
+        if table.iter().next().is_some() {
+            // Also for those that have none any more: their names may have letters that are to go.
             turn.keywords = self.read_keywords(maildir)?;
             if names.iter().any(|name| turn.keywords.letter(name).is_none()) {
                 match keyword_file::assign(&self.env, maildir, &names)? {
@@ -450,7 +419,7 @@ pub(super) fn unlink(disk: &dyn Disk, maildir: &Path, file: &Listed) -> Result<(
 }
 
 /// The entries that have no file: all of them have come since the names showed everything.
-fn to_be_added(dir_box: &DirBox, mailbox: &Mailbox) -> Vec<Row> {
+pub(super) fn to_be_added(dir_box: &DirBox, mailbox: &Mailbox) -> Vec<Row> {
     let found = dir_box.with_map(|map| {
         let rows = mailbox.changed_since(map.shown).map(|(_, row)| row);
         rows.filter(|row| map.find(row.uid.get()).is_none()).collect()
@@ -481,7 +450,7 @@ pub(super) fn counts(mailbox: Option<&Mailbox>) -> HashMap<EmailId, u32> {
 }
 
 /// Flags of the log as the letters of a mailbox's names.
-struct MailboxLetters {
+pub(super) struct MailboxLetters {
     /// By index of the keyword.
     by_keyword: Vec<Option<u8>>,
     /// Those that mean something in this mailbox: others in a name stay as they are.
@@ -491,7 +460,7 @@ struct MailboxLetters {
 }
 
 impl MailboxLetters {
-    fn new(table: &KeywordTable, keywords: &Keywords, is_complete: bool) -> Self {
+    pub(super) fn new(table: &KeywordTable, keywords: &Keywords, is_complete: bool) -> Self {
         let forwarded = Keyword::new(FORWARDED).ok();
         let letter = |keyword: &Keyword| match Some(keyword) == forwarded.as_ref() {
             true => Some(PASSED),
@@ -504,7 +473,7 @@ impl MailboxLetters {
     }
 
     /// What a name should say that says `now`.
-    fn of(&self, flags: Flags, now: Letters) -> Letters {
+    pub(super) fn of(&self, flags: Flags, now: Letters) -> Letters {
         let system = Letters::of_system(flags.system_flags());
         let keywords = flags.keyword_indexes().filter_map(|index| self.by_keyword.get(index).copied().flatten());
         keywords.fold(now.difference(self.known).union(system), Letters::with)

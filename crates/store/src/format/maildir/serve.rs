@@ -18,6 +18,7 @@ use platform::{File, OpenMode};
 
 use super::account::{DirBox, MaildirAccount, lock};
 use super::listing::{self, Listed};
+use super::map::Map;
 use super::name::{Name, field};
 use crate::format::files::Patience;
 use crate::format::mbox::digest::DigestOfServed;
@@ -169,36 +170,6 @@ impl Foreign for MaildirAccount {
 }
 
 impl MaildirAccount {
-    /// See [`crate::format::files::Files::read_back`].
-    pub(super) fn read_back(
-        &self,
-        mailbox: MailboxId,
-        id: EmailId,
-        known: &ForeignMessage,
-        header: &mut Vec<u8>,
-        octets: &mut Vec<u8>,
-    ) -> Result<bool> {
-        let (Ok(dir_box), Some(maildir)) = (self.dir_box(mailbox), self.path_of(mailbox)) else { return Ok(false) };
-        let Some(file) = files_of(&dir_box, id).into_iter().next() else { return Ok(false) };
-        let Some(opened) = self.open_file(&maildir, &file)? else { return Ok(false) };
-        opened.file.sync_data()?;
-        self.make_names_durable(&maildir)?;
-        octets.clear();
-        let len = opened.file.len()?;
-        crate::format::served::read(&*opened.file, 0..len, opened.form, &mut |piece| {
-            octets.extend_from_slice(piece);
-            Ok(())
-        })?;
-        let header_len = mime::header_len(octets);
-        header.clear();
-        header.extend_from_slice(octets.get(..header_len).unwrap_or_default());
-        let mut digest = DigestOfServed::new();
-        digest.push(octets);
-        Ok(octets.len() == known.octets as usize
-            && header_len == known.header_octets as usize
-            && digest.finish() == known.digest)
-    }
-
     /// A small message, whole and verified.
     fn small(&self, id: EmailId, message: &ForeignMessage) -> Result<Arc<Vec<u8>>> {
         if let Some(bytes) = self.served.find_small(id) {
@@ -235,6 +206,9 @@ impl MaildirAccount {
         let Some(maildir) = self.path_of(dir_box.id) else { return Ok(false) };
         for file in files_of(dir_box, id) {
             let Some(opened) = self.open_file(&maildir, &file)? else { continue };
+            // Whoever made it may not have waited for the disk; where somebody has, this costs nothing.
+            opened.file.sync_data()?;
+            self.make_names_durable(&maildir)?;
             let mut raw = vec![0; known.octets as usize + 1];
             let count = read_up_to(&*opened.file, &mut raw)?;
             let mut normaliser = Normaliser::new(opened.form);
@@ -263,9 +237,9 @@ impl MaildirAccount {
                 break;
             }
         }
-        let ghosts = lock(&self.served.ghosts);
-        let ghost = ghosts.iter().find(|(ghost, _)| *ghost == id).map(|(_, opened)| opened.clone());
-        ghost.ok_or_else(|| Error::new(ErrorKind::Expunged, format!("the message {id} has left its Maildir")))
+        self.served
+            .ghost(id)
+            .ok_or_else(|| Error::new(ErrorKind::Expunged, format!("the message {id} has left its Maildir")))
     }
 
     /// Opens a file of the message that some map knows, wherever it is now.
@@ -305,7 +279,7 @@ impl MaildirAccount {
     /// Takes up the maps of the mailboxes that have the message, if nobody is at them; whether there was one that was not known.
     fn look_for(&self, id: EmailId) -> Result<bool> {
         let state = self.state();
-        let mut is_news = false;
+        let mut is_news = self.open_doomed();
         for mailbox in state.all_mailboxes() {
             let of = mailbox.name().hidden_of().unwrap_or(mailbox.id());
             let Ok(dir_box) = self.dir_box(of) else { continue };
@@ -318,6 +292,27 @@ impl MaildirAccount {
             }
         }
         Ok(is_news)
+    }
+}
+
+impl MaildirAccount {
+    /// Takes up what is known of Maildirs whose mailboxes are gone: they may have the only files of messages that were copied from them. Whether
+    /// there was something.
+    pub(super) fn open_doomed(&self) -> bool {
+        let state = self.state();
+        let ids: Vec<MailboxId> = lock(&self.names).iter().map(|(id, _)| id).collect();
+        let mut is_news = false;
+        for id in ids.into_iter().filter(|id| state.mailbox(*id).is_none()) {
+            let Ok(dir_box) = self.dir_box(id) else { continue };
+            if lock(&dir_box.map).is_some() {
+                continue;
+            }
+            if let Some(map) = Map::load(&*self.env.disk, &self.map_path(id)) {
+                lock(&dir_box.map).get_or_insert(map);
+                is_news = true;
+            }
+        }
+        is_news
     }
 }
 
@@ -386,6 +381,17 @@ impl Served {
         let mut large = lock(&self.large);
         large.truncate(SLOTS_MAX - 1);
         large.push_front(cursor);
+    }
+
+    /// What was read is read again from now on.
+    pub(super) fn forget_read(&self) {
+        lock(&self.small).clear();
+        lock(&self.large).clear();
+    }
+
+    /// A file of the message that has lost its name.
+    pub(super) fn ghost(&self, id: EmailId) -> Option<Opened> {
+        lock(&self.ghosts).iter().find(|(ghost, _)| *ghost == id).map(|(_, opened)| opened.clone())
     }
 
     /// Keeps a file open whose name is about to go.

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use index::State;
+use index::{Mailbox, State};
 use model::{EmailId, Error, MailboxId, MailboxName, Result};
 use platform::{Disk, Timestamp, parent_of};
 
@@ -18,9 +18,9 @@ use super::layout::{self, SUBDIRS};
 use super::listing::{self, Subdir};
 use super::map::{Map, Record};
 use super::sync::lists;
-use crate::format::MaildirLayout;
 use crate::format::mbox::identity::Identity;
 use crate::format::names::{Names, Since};
+use crate::format::{MaildirLayout, adoption};
 
 /// Directories below each other that are looked into.
 const LEVELS_MAX: usize = 32;
@@ -78,7 +78,7 @@ impl MaildirAccount {
                 None => {
                     names.set(id, wanted.clone());
                     // A mailbox without one is empty, so that it may fail; it is made when a message comes.
-                    let _later = self.make_new(&wanted);
+                    let _later = self.make_new(&wanted, mailbox);
                 }
             }
         }
@@ -104,9 +104,10 @@ impl MaildirAccount {
         }
     }
 
-    fn make_new(&self, path: &Path) -> Result<()> {
+    fn make_new(&self, path: &Path, mailbox: &Mailbox) -> Result<()> {
         let full = self.full_path(path);
         self.make_maildir(&full)?;
+        self.begin_uids(&full, mailbox)?;
         if self.layout == MaildirLayout::MaildirPlusPlus && full != self.root {
             // Delivery agents that count for quotas look for it (Maildir++ page of Courier).
             let disk = &*self.env.disk;
@@ -142,6 +143,8 @@ impl MaildirAccount {
             dir_box.with_map(|map| map.stamp = None);
         }
         names.set(id, wanted.to_owned());
+        // What is in Trash does not count.
+        self.doubt_sizes();
         Ok(())
     }
 
@@ -167,7 +170,7 @@ impl MaildirAccount {
         }
         let dir_box = self.dir_box(id)?;
         // Nobody begins anything with a mailbox that is gone; who is at it ends soon.
-        let _turn = lock(&dir_box.turn);
+        let mut turn = lock(&dir_box.turn);
         let map = lock(&dir_box.map).clone().or_else(|| Map::load(disk, &self.map_path(id)));
         if let Some(map) = map {
             let records: Vec<_> = map.records().iter().chain(map.doomed()).copied().collect();
@@ -180,8 +183,10 @@ impl MaildirAccount {
                     name: map.name(record).to_vec(),
                     base_len: map.base(record).len(),
                 };
+                self.count_out(&mut turn, &full, &named);
                 super::project::unlink(disk, &full, &named)?;
             }
+            self.tell_sizes(&mut turn);
         }
         self.remove_dirs(&full)?;
         Ok(true)
@@ -327,19 +332,11 @@ impl MaildirAccount {
             true => lists::subscribed(disk, &self.root, self.layout)?,
             false => Vec::new(),
         };
-        let id = self.log.commit(|transaction| {
-            for name in &subscribed {
-                transaction.subscribe(name)?;
-            }
-            let is_used = |validity: u32| {
-                let mut deleted = transaction.state().deleted_mailboxes();
-                deleted.any(|one| one.mailbox.name() == name && one.mailbox.uidvalidity().get() >= validity)
-            };
-            match uid_validity.filter(|validity| !is_used(*validity)) {
-                Some(validity) => transaction.create_mailbox_with(name, &[], validity),
-                None => transaction.create_mailbox(name, &[]),
-            }
-        })?;
+        let id = self.log.commit(|transaction| adoption::adopt(transaction, name, uid_validity, &subscribed))?;
+        if let Some(mailbox) = self.state().mailbox(id) {
+            // What cannot be written now is written later.
+            let _later = self.begin_uids(&self.full_path(&path), mailbox);
+        }
         lock(&self.names).set(id, path);
         self.save_names()
     }

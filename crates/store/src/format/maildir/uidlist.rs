@@ -15,12 +15,15 @@
 //! - A line without an end may be half of one: it does not count. Lines that say no UID or no name, and UIDs that do not rise, are passed over and counted.
 //!   Nothing else of a list is doubted because of them.
 //! - What has no meaning here (fields of the first line and of the others) is kept, so that a list that is written again loses nothing.
+//! - Lists are written in version 3.
+
+use std::collections::{HashMap, HashSet};
 
 use super::name::{Name, number};
 
 /// Which program's form a list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
+enum Version {
     /// Courier's.
     One,
     /// Dovecot's.
@@ -31,7 +34,7 @@ pub(crate) enum Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UidList<'a> {
     /// Its form.
-    pub(crate) version: Version,
+    version: Version,
     /// UIDVALIDITY; never 0.
     pub(crate) uid_validity: u32,
     /// The UID of the next message, at least; never 0, and above all of `records`.
@@ -59,12 +62,6 @@ impl<'a> Record<'a> {
     /// The base of its name.
     pub(crate) fn base(&self) -> &'a [u8] {
         Name::parse(self.name).map_or(self.name, |name| name.base)
-    }
-
-    /// The value of a field.
-    pub(crate) fn field(&self, letter: u8) -> Option<&'a [u8]> {
-        let mut fields = self.fields.split(|byte| *byte == b' ');
-        fields.find_map(|field| field.split_first().filter(|(first, _)| **first == letter).map(|(_, value)| value))
     }
 }
 
@@ -130,42 +127,97 @@ impl<'a> UidList<'a> {
         (!name.is_empty()).then_some(Record { uid, fields, name })
     }
 
-    /// The list as a file has it.
-    pub(crate) fn write(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(64 + 64 * self.records.len());
-        match self.version {
-            Version::One => out.extend_from_slice(format!("1 {} {}", self.uid_validity, self.next_uid).as_bytes()),
-            Version::Three => {
-                out.extend_from_slice(format!("3 V{} N{}", self.uid_validity, self.next_uid).as_bytes());
-                for field in &self.fields {
-                    out.push(b' ');
-                    out.extend_from_slice(field);
+    /// A list of no messages.
+    pub(crate) fn empty(uid_validity: u32, next_uid: u32) -> UidList<'a> {
+        let (fields, records) = Default::default();
+        UidList { version: Version::Three, uid_validity, next_uid, fields, records, broken_lines: 0 }
+    }
+
+    /// Whether lines may be added to the end of its file.
+    pub(crate) fn can_grow(&self) -> bool {
+        self.version == Version::Three && self.broken_lines == 0
+    }
+
+    /// Reads lines that were added to a list of version 3; `last_uid`: the highest UID before. `None`: they are not such lines.
+    pub(crate) fn parse_added(bytes: &'a [u8], last_uid: u32) -> Option<Vec<Record<'a>>> {
+        let (mut lines, mut last, mut records) = (Lines(bytes), last_uid, Vec::new());
+        for line in &mut lines {
+            let record = Self::empty(1, 1).parse_record(line).filter(|record| record.uid > last)?;
+            last = record.uid;
+            records.push(record);
+        }
+        lines.0.is_empty().then_some(records)
+    }
+
+    /// What the list has to become so that it says the UIDs of `entries` (their UIDs, rising, and names), as far as it does not say others of
+    /// them; `None`: it does already. Records of messages that are gone are left out when there are many: those below `next_uid`, the UID of
+    /// the mailbox's next message, that no entry has.
+    pub(crate) fn with_entries(&self, entries: &[(u32, &'a [u8])], next_uid: u32) -> Option<UidList<'a>> {
+        let base = |name: &'a [u8]| Name::parse(name).map_or(name, |name| name.base);
+        let ours: HashMap<u32, &'a [u8]> = entries.iter().map(|(uid, name)| (*uid, *name)).collect();
+        let agrees = |record: &Record<'a>| ours.get(&record.uid).is_some_and(|name| base(name) == record.base());
+        let mut records: Vec<Record<'a>> = self.records.iter().filter(|record| agrees(record)).copied().collect();
+        let agreed = records.len();
+        let (mut taken, mut bases) = (HashSet::new(), HashSet::new());
+        if agreed < self.records.len() || agreed < entries.len() {
+            let our_bases: HashSet<&[u8]> = entries.iter().map(|(_, name)| base(name)).collect();
+            let mut gone = Vec::new();
+            for record in self.records.iter().filter(|record| !agrees(record)) {
+                let has_file = our_bases.contains(record.base());
+                // One whose file we know under another UID: whoever said that had told somebody.
+                if has_file || record.uid >= next_uid {
+                    bases.insert(record.base());
+                    records.push(*record);
+                } else if !ours.contains_key(&record.uid) {
+                    gone.push(*record);
                 }
             }
+            if gone.len() <= GONE_MAX + agreed {
+                records.append(&mut gone);
+            }
+        }
+        taken.extend(records.iter().map(|record| record.uid));
+        let lacks = |(uid, name): &&(u32, &'a [u8])| !taken.contains(uid) && !bases.contains(base(name));
+        let lacking: Vec<_> = entries.iter().filter(lacks).collect();
+        records.extend(lacking.iter().map(|(uid, name)| Record { uid: *uid, fields: b"", name }));
+        if lacking.is_empty() && records.len() == self.records.len() && self.version == Version::Three {
+            return None;
+        }
+        records.sort_unstable_by_key(|record| record.uid);
+        let last = records.last().map_or(0, |record| record.uid);
+        let next_uid = self.next_uid.max(last.saturating_add(1)).max(next_uid);
+        Some(UidList { version: Version::Three, records, next_uid, broken_lines: 0, ..self.clone() })
+    }
+
+    /// The list as a file has it, in version 3.
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + 64 * self.records.len());
+        out.extend_from_slice(format!("3 V{} N{}", self.uid_validity, self.next_uid).as_bytes());
+        for field in &self.fields {
+            out.push(b' ');
+            out.extend_from_slice(field);
         }
         out.push(b'\n');
         for record in &self.records {
-            write_record(&mut out, self.version, record);
+            write_record(&mut out, record);
         }
         out
     }
 }
 
-/// Writes the line of one message, as it is appended to a list.
-pub(crate) fn write_record(out: &mut Vec<u8>, version: Version, record: &Record<'_>) {
+/// Records of messages that are gone stay in a list until they are so many more than the others.
+const GONE_MAX: usize = 100;
+
+/// Writes the line of one message, as it is added to a list.
+pub(crate) fn write_record(out: &mut Vec<u8>, record: &Record<'_>) {
     out.extend_from_slice(record.uid.to_string().as_bytes());
     out.push(b' ');
-    match version {
-        Version::One => out.extend_from_slice(record.base()),
-        Version::Three => {
-            if !record.fields.is_empty() {
-                out.extend_from_slice(record.fields);
-                out.push(b' ');
-            }
-            out.push(b':');
-            out.extend_from_slice(record.name);
-        }
+    if !record.fields.is_empty() {
+        out.extend_from_slice(record.fields);
+        out.push(b' ');
     }
+    out.push(b':');
+    out.extend_from_slice(record.name);
     out.push(b'\n');
 }
 
@@ -195,12 +247,11 @@ mod tests {
     #[test]
     fn dovecots_list() {
         let list = UidList::parse(THREE.as_bytes()).unwrap();
-        assert_eq!((list.version, list.uid_validity, list.next_uid), (Version::Three, 1275660208, 25022));
+        assert_eq!((list.can_grow(), list.uid_validity, list.next_uid), (true, 1275660208, 25022));
         assert_eq!(list.fields, [&b"G3085f01b7f11094c501100008c4a11c1"[..], b"X9"]);
         let [first, second] = list.records.as_slice() else { panic!("two records") };
         assert_eq!((first.uid, first.base()), (25006, &b"1276528487.M364837P9451.kurkku,S=1355,W=1394"[..]));
-        assert_eq!((second.field(b'W'), second.field(b'P')), (Some(&b"2481"[..]), Some(&b"0001"[..])));
-        assert_eq!((second.field(b'x'), second.field(b'S')), (Some(&b""[..]), None));
+        assert_eq!(second.fields, b"W2481 P0001 x");
         assert_eq!(second.base(), b"1276533073.M242911P3632.kurkku");
         assert_eq!(list.write(), THREE.as_bytes());
     }
@@ -208,9 +259,9 @@ mod tests {
     #[test]
     fn couriers_list() {
         let list = UidList::parse(ONE.as_bytes()).unwrap();
-        assert_eq!((list.version, list.uid_validity, list.next_uid), (Version::One, 795331411, 4));
+        assert_eq!((list.can_grow(), list.uid_validity, list.next_uid), (false, 795331411, 4));
         assert_eq!(list.records.iter().map(|record| record.uid).collect::<Vec<_>>(), [1, 3]);
-        assert_eq!(list.write(), ONE.as_bytes());
+        assert!(list.write().starts_with(b"3 V795331411 N4\n1 :1795331506.M615476P22864V00.vm,S=16\n"));
     }
 
     #[test]
@@ -219,6 +270,45 @@ mod tests {
         assert_eq!(list.next_uid, 10);
         let full = UidList::parse(b"3 V7 N2\n4294967295 :a\n").unwrap();
         assert_eq!((full.next_uid, full.records.len()), (u32::MAX, 1));
+    }
+
+    #[test]
+    fn what_a_list_lacks() {
+        let list = UidList::parse(b"3 V7 N5 Gx\n1 W9 :a:2,\n3 :c\n4 :d\n").unwrap();
+        let with = |entries: &[(u32, &'static str)], next| {
+            let entries: Vec<(u32, &[u8])> = entries.iter().map(|(uid, name)| (*uid, name.as_bytes())).collect();
+            list.with_entries(&entries, next).map(|list| String::from_utf8(list.write()).unwrap())
+        };
+        assert_eq!(with(&[(1, "a:2,S"), (3, "c:2,"), (4, "d")], 5), None);
+        assert_eq!(
+            with(&[(1, "a"), (3, "c"), (4, "d"), (7, "e:2,S")], 8).unwrap(),
+            "3 V7 N8 Gx\n1 W9 :a:2,\n3 :c\n4 :d\n7 :e:2,S\n"
+        );
+        // Gone here, in between, under another name, and numbered there while we were away.
+        assert_eq!(with(&[(1, "a"), (2, "b"), (3, "cc")], 4).unwrap(), "3 V7 N5 Gx\n1 W9 :a:2,\n2 :b\n3 :cc\n4 :d\n");
+        // Another message has the UID there, and the file another UID: both stay as somebody was told.
+        assert_eq!(with(&[(1, "a"), (3, "d"), (4, "c")], 5), None);
+        assert_eq!(with(&[(1, "a"), (3, "d"), (4, "e"), (5, "c")], 6), None);
+        let added = UidList::parse_added(b"5 :e\n9 W1 :f:2,S\n", 4).unwrap();
+        assert_eq!(
+            added.iter().map(|record| (record.uid, record.base())).collect::<Vec<_>>(),
+            [(5, &b"e"[..]), (9, b"f")]
+        );
+        for bad in ["4 :e\n", "5 :e", "5 :e\nx\n", "6 :e\n5 :f\n"] {
+            assert_eq!(UidList::parse_added(bad.as_bytes(), 4), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn those_that_are_gone_stay_until_they_are_many() {
+        let text: String = (1..=250).map(|uid| format!("{uid} :n{uid}\n")).collect();
+        let list = format!("3 V7 N251\n{text}");
+        let list = UidList::parse(list.as_bytes()).unwrap();
+        let name = |uid: &u32| format!("n{uid}").into_bytes();
+        let names: Vec<(u32, Vec<u8>)> = (1..=250).map(|uid| (uid, name(&uid))).collect();
+        let entries = |count: usize| names.iter().take(count).map(|(uid, name)| (*uid, &name[..])).collect::<Vec<_>>();
+        assert_eq!(list.with_entries(&entries(80), 251), None);
+        assert_eq!(list.with_entries(&entries(70), 251).unwrap().records.len(), 70);
     }
 
     #[test]
@@ -253,20 +343,50 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn lists_come_back(
-            validity in 1u32.., next in 1u32..1000, is_three: bool,
+            validity in 1u32.., next in 1u32..1000,
             rows in proptest::collection::vec((1u32..9, "([SWG][a-z0-9]{0,3}( [PO][0-9]{1,3})?)?", "[a-z0-9.,=]{1,12}"), 0..12),
         ) {
-            let version = if is_three { Version::Three } else { Version::One };
             let mut uid = 0;
             let records: Vec<Record<'_>> = rows.iter().map(|(step, fields, name)| {
                 uid += step;
-                Record { uid, fields: if is_three { fields.as_bytes() } else { b"" }, name: name.as_bytes() }
+                Record { uid, fields: fields.as_bytes(), name: name.as_bytes() }
             }).collect();
-            let fields = if is_three { vec![&b"G00ff"[..]] } else { Vec::new() };
             let next_uid = next.max(uid + 1);
-            let list = UidList { version, uid_validity: validity, next_uid, fields, records, broken_lines: 0 };
+            let list = UidList { fields: vec![&b"G00ff"[..]], records, ..UidList::empty(validity, next_uid) };
             let text = list.write();
-            proptest::prop_assert_eq!(UidList::parse(&text), Some(list));
+            proptest::prop_assert_eq!(UidList::parse(&text), Some(list.clone()));
+            let first = text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+            proptest::prop_assert_eq!(UidList::parse_added(&text[first..], 0), Some(list.records));
+        }
+
+        /// What a list says of a file stays; the other entries get theirs where the UID is free; a second time nothing is left to do.
+        #[test]
+        fn entries_are_added(
+            theirs in proptest::collection::btree_map(1u32..30, 0u32..40, 0..12),
+            ours in proptest::collection::btree_map(1u32..30, 0u32..40, 0..12),
+        ) {
+            let named = |numbers: &std::collections::BTreeMap<u32, u32>| {
+                let mut seen = HashSet::new();
+                let numbers = numbers.iter().filter(|(_, n)| seen.insert(**n));
+                numbers.map(|(uid, n)| (*uid, format!("{n}:2,S"))).collect::<Vec<_>>()
+            };
+            let (theirs, ours) = (named(&theirs), named(&ours));
+            let text = theirs.iter().fold("3 V7 N2\n".to_owned(), |text, (uid, name)| text + &format!("{uid} :{name}\n"));
+            let list = UidList::parse(text.as_bytes()).unwrap();
+            let entries: Vec<(u32, &[u8])> = ours.iter().map(|(uid, name)| (*uid, name.as_bytes())).collect();
+            let next = ours.last().map_or(1, |(uid, _)| uid + 1);
+            let done = list.with_entries(&entries, next).unwrap_or(list.clone());
+            let written = done.write();
+            proptest::prop_assert_eq!(UidList::parse(&written), Some(done.clone()));
+            proptest::prop_assert_eq!(done.with_entries(&entries, next), None);
+            for (uid, name) in &ours {
+                let theirs = theirs.iter().find(|(_, other)| other == name);
+                let found = done.records.iter().find(|record| record.name == name.as_bytes()).map(|record| record.uid);
+                match theirs {
+                    Some((theirs, _)) => proptest::prop_assert_eq!(found, Some(*theirs)),
+                    None => proptest::prop_assert!(found.is_none_or(|found| found == *uid)),
+                }
+            }
         }
 
         #[test]

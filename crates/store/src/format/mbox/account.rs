@@ -165,6 +165,8 @@ pub(super) struct Turn {
     pub(super) is_unsettled: bool,
     /// A sync of the file has failed, perhaps in an earlier process, so that memory may have of it what the disk does not.
     pub(super) is_doubtful: bool,
+    /// Something was added to the file: the name of the file of intents is durable.
+    pub(super) has_intents: bool,
     /// The inode of the file whose name is durable, however it was made.
     pub(super) named: Option<u64>,
     pub(super) calm: Calm,
@@ -179,6 +181,7 @@ impl Default for Turn {
             is_whole_wanted: false,
             is_unsettled: false,
             is_doubtful: true,
+            has_intents: false,
             named: None,
             calm: Calm::default(),
             digests: HashMap::new(),
@@ -316,16 +319,30 @@ impl MboxAccount {
 
 impl Files for MboxAccount {
     fn check_name(&self, name: &MailboxName) -> Result<()> {
-        names::path_of(name).map(drop)
+        self.check_place(name)
+    }
+
+    fn check_contents(&self, id: MailboxId) -> Result<()> {
+        self.check_file_writable(id)
+    }
+
+    fn check_rename(&self, id: MailboxId) -> Result<()> {
+        self.check_name_writable(id)
     }
 
     fn part_with(&self, transaction: &mut Transaction, id: MailboxId) -> Result<()> {
+        self.check_name_writable(id)?;
         self.doom(transaction, id)
     }
 
     fn discover(&self) {
         self.catch_up();
         MboxAccount::discover(self);
+    }
+
+    fn look_for(&self, name: &MailboxName) -> Result<()> {
+        self.catch_up();
+        self.look_for_mailbox(name)
     }
 
     fn refresh(&self, id: MailboxId, patience: Patience) -> Result<()> {

@@ -4,8 +4,7 @@
 //! damage; what cannot be looked at is said, too.
 
 use index::Finding;
-use model::{EmailId, ErrorKind, MailboxId, Result};
-use std::path::{Path, PathBuf};
+use model::{ErrorKind, MailboxId, Result};
 use std::sync::Arc;
 
 use super::account::{FileBox, MboxAccount, Patience};
@@ -14,11 +13,10 @@ use super::intake::intake;
 use super::lock::Access;
 use super::map::Map;
 use super::place::{FileFlags, Found, Place};
+use super::project::to_be_added;
 use super::scan::Scanner;
-use super::sync::{place_of, unplaced};
-
-/// Findings of one file at most: a file that is another one altogether is not worth more.
-const FINDINGS_MAX: usize = 1000;
+use super::sync::place_of;
+use crate::format::findings::Findings;
 
 impl MboxAccount {
     /// Reads every file and says what is wrong.
@@ -27,7 +25,7 @@ impl MboxAccount {
         let ids: Vec<MailboxId> = self.state().mailboxes().map(|mailbox| mailbox.id()).collect();
         for id in ids {
             let Some(path) = self.path_of(id) else { continue };
-            let mut file = FileFindings { path: &path, findings: &mut findings, left: FINDINGS_MAX };
+            let mut file = Findings::new(&path, &mut findings);
             match self.check_file(id, &mut file) {
                 Ok(()) => {}
                 // Deleted meanwhile.
@@ -38,7 +36,7 @@ impl MboxAccount {
         Ok(findings)
     }
 
-    fn check_file(&self, id: MailboxId, findings: &mut FileFindings<'_>) -> Result<()> {
+    fn check_file(&self, id: MailboxId, findings: &mut Findings<'_>) -> Result<()> {
         let file_box = self.file_box(id)?;
         self.refresh(&file_box, Patience::Wait)?;
         if file_box.map().is_some_and(|map| !map.facts().is_sure()) {
@@ -50,7 +48,7 @@ impl MboxAccount {
             // There is no file.
             return Ok(());
         }
-        let lock = self.locker.lock(findings.path, Access::Read)?;
+        let lock = self.locker.lock(findings.path(), Access::Read)?;
         let file = &**lock.file();
         if Identity::of_file(file)? != map.facts().identity {
             findings.add(0, None, "somebody has changed it just now: there is news that the log does not have yet");
@@ -70,11 +68,11 @@ impl MboxAccount {
     }
 
     /// Entries that have no octets.
-    fn check_entries(&self, file_box: &FileBox, map: &Arc<Map>, findings: &mut FileFindings<'_>) {
+    fn check_entries(&self, file_box: &FileBox, map: &Arc<Map>, findings: &mut Findings<'_>) {
         let state = self.state();
         let Some(mailbox) = state.mailbox(file_box.id) else { return };
         let pending = MboxAccount::pending_of(&state, file_box.id).map(|pending| &**pending);
-        for row in unplaced(mailbox, pending, Some(map)).iter().filter(|row| state.foreign(row.email_id).is_some()) {
+        for row in to_be_added(mailbox, pending, map).iter().filter(|row| state.foreign(row.email_id).is_some()) {
             // It may be on its way from another file.
             let read = self.read(row.email_id, &mut |_, _| Ok(super::serve::Outcome::Done));
             if let Err(error) = read {
@@ -84,7 +82,7 @@ impl MboxAccount {
     }
 
     /// Holds a message of the file against what is known of it.
-    fn compare(&self, known: Option<Place>, found: &Found, findings: &mut FileFindings<'_>) -> Result<()> {
+    fn compare(&self, known: Option<Place>, found: &Found, findings: &mut Findings<'_>) -> Result<()> {
         let there = place_of(found);
         let at = there.start;
         let Some(known) = known else {
@@ -106,22 +104,5 @@ impl MboxAccount {
             findings.add(at, Some(id), "a message is not the one that the log knows");
         }
         Ok(())
-    }
-}
-
-/// What is wrong with one file.
-struct FileFindings<'f> {
-    path: &'f Path,
-    findings: &'f mut Vec<Finding>,
-    left: usize,
-}
-
-impl FileFindings<'_> {
-    fn add(&mut self, offset: u64, email_id: Option<EmailId>, what: impl Into<String>) {
-        if self.left > 0 {
-            self.left -= 1;
-            let file = PathBuf::from(self.path);
-            self.findings.push(Finding { file, offset, email_id, what: what.into() });
-        }
     }
 }

@@ -10,7 +10,10 @@
 //! Invariant: both give the same for the same octets, however these were cut.
 
 use std::hash::Hasher;
+use std::sync::Arc;
 
+use index::Log;
+use model::{EmailId, ErrorKind, Result};
 use twox_hash::XxHash3_64;
 
 use super::fields::{Filter, Part};
@@ -54,6 +57,20 @@ impl DigestOfServed {
     /// The message ends.
     pub fn finish(self) -> u64 {
         self.0.finish(false).digest
+    }
+
+    /// Of a message whose octets are in the log; `None`: they are damaged, or were expunged meanwhile, so that whatever a file has is another message.
+    pub(crate) fn in_log(log: &Arc<Log>, id: EmailId) -> Result<Option<u64>> {
+        let mut digest = DigestOfServed::new();
+        let read = log.reader().range(id, 0..u64::MAX, &mut |piece| {
+            digest.push(piece);
+            Ok(())
+        });
+        match read {
+            Ok(()) => Ok(Some(digest.finish())),
+            Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 

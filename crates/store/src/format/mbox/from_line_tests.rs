@@ -37,6 +37,8 @@ const DIALECTS: &[(&str, &str, &str)] = &[
     ("Google's archives", "From 123@xxx Thu Aug 22 12:36:23 +0000 2002", "22-Aug-2002 12:36:23 +0000"),
     ("smail, UUCP", "From a Thu Aug 22 12:36:23 2002 remote from uunet", "22-Aug-2002 12:36:23 +0000"),
     ("the same with a zone", "From a Thu Aug 22 12:36 EDT 2002 remote from uunet", "22-Aug-2002 12:36:00 -0400"),
+    ("UUCP's bang paths", "From uunet!a Thu Aug 22 12:36:23 2002 remote from mcvax", "22-Aug-2002 12:36:23 +0000"),
+    ("two digits of a year", "From a Thu Aug 22 12:36:23 02", "22-Aug-2002 12:36:23 +0000"),
     ("a zone that nobody knows, two digits", "From a@b Thu Aug 22 12:36:23 XYZ 98", "22-Aug-1998 12:36:23 +0000"),
     ("any case (Dovecot)", "From a@b THU AUG 22 12:36:23 2002", "22-Aug-2002 12:36:23 +0000"),
     ("more behind it (mutt, Dovecot)", "From a Thu Aug 22 12:36:23 2002 (who did this)", "22-Aug-2002 12:36:23 +0000"),

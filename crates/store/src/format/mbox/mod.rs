@@ -16,7 +16,8 @@
 //!
 //! and how an account lives in such files (`docs/decisions/0007-mbox.md`):
 //!
-//! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file; `kept`, `doomed`: those of mailboxes that are gone.
+//! - [`account`]: which files, and who works on them; `names`, `tree`: which mailbox has which file; `kept`, `doomed`: those of mailboxes that are gone;
+//!   `lists`: what another server kept beside them.
 //! - `sync`: from the file into the log; `project`: from the log into the file.
 //! - `idle`: what nobody waits for; `check`: holding the files against the log; `discard`: the files go when the account has left them.
 //! - `foreign`: messages of the files for readers of the log; `watch`: hearing of what others do.
@@ -28,14 +29,13 @@ pub(crate) mod discard;
 mod doomed;
 pub mod fields;
 pub(crate) mod foreign;
-#[cfg(test)]
-mod format_doc;
 pub mod from_line;
 pub mod identity;
 mod idle;
 pub mod intake;
 pub mod intake_parallel;
 mod kept;
+mod lists;
 pub mod lock;
 pub mod map;
 pub mod meta;

@@ -3,6 +3,7 @@
 //! INBOX is the account's inbox file; `a` is the file `a` below the root, `a/b` is `a.sbd/b` (Thunderbird's way, so that every mailbox may have
 //! both messages and children). What a file name cannot have, or what would mean something else, is written as `=XX`. Of files that others have made,
 //! a directory `a` is a level as `a.sbd` is, and names in modified UTF-7 (RFC 3501 §5.1.3) are what they stand for: so Dovecot and c-client keep mailboxes.
+//! Where such a directory has the name that the file of a mailbox should have, the file is called `a=2F`: the mailbox that `a/` itself is.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,8 @@ pub(crate) use crate::format::names::{Names, Since};
 const CHILDREN: &str = ".sbd";
 /// Endings that other programs give to files that are no mailboxes.
 const NOT_MAILBOXES: [&str; 3] = [CHILDREN, ".lock", ".msf"];
+/// What ends the name of a file beside a directory that has the name which the file should have: the delimiter, escaped.
+const BESIDE: &str = "=2F";
 /// Longest level of a name as a file name, octets: with an ending it stays below the 255 of most file systems.
 const LEVEL_BYTES_MAX: usize = 240;
 /// The first line of the record of which mailbox has which file.
@@ -39,6 +42,13 @@ pub(crate) fn path_of(name: &MailboxName) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Where the file of a mailbox is when there is a directory in the place that [`path_of`] gives.
+pub(super) fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.to_owned();
+    beside.as_mut_os_string().push(BESIDE);
+    beside
+}
+
 /// The name of the mailbox that a file is, by its path below the root; `None`: none can have it.
 pub(super) fn name_of(path: &Path) -> Option<MailboxName> {
     let mut levels = Vec::new();
@@ -47,7 +57,8 @@ pub(super) fn name_of(path: &Path) -> Option<MailboxName> {
         let file = component.as_os_str().to_str()?;
         let is_last = components.peek().is_none();
         let level = if is_last { file } else { file.strip_suffix(CHILDREN).unwrap_or(file) };
-        if level.starts_with('.') || is_last && has_other_ending(level) {
+        let level = if is_last { level.strip_suffix(BESIDE).unwrap_or(level) } else { level };
+        if level.is_empty() || level.starts_with('.') || is_last && has_other_ending(level) {
             return None;
         }
         levels.push(of_another(level).unwrap_or_else(|| unescape(level)));
@@ -59,6 +70,11 @@ pub(super) fn name_of(path: &Path) -> Option<MailboxName> {
     let name = MailboxName::new(&levels.join("/")).ok()?;
     // A file called INBOX below the root is not the inbox.
     (!name.is_inbox()).then_some(name)
+}
+
+/// What others call the directory in which the mailboxes below a name are, by what it is called here.
+pub(super) fn of_level(dir: &std::ffi::OsStr) -> Option<&str> {
+    dir.to_str()?.strip_suffix(CHILDREN)
 }
 
 /// Whether a directory may have mailboxes in it.
@@ -149,6 +165,14 @@ mod tests {
         for path in [".x", "a.lock", "a.msf", ".a/b", "a/inbox.lock", "a=2Fb", "inbox", "a.sbd", "x.sbd/.y", "=0A"] {
             assert_eq!(name_of(Path::new(path)), None, "{path}");
         }
+        // Beside a directory.
+        for (text, path) in [("a", "a=2F"), ("a/b", "a.sbd/b=2F"), ("a/b", "a/b=2F"), (".x", "=2Ex=2F")] {
+            assert_eq!(name_of(Path::new(path)), Some(name(text)), "{path}");
+        }
+        assert_eq!(beside(&path_of(&name("a/b")).unwrap()), Path::new("a.sbd/b=2F"));
+        for path in ["=2F", "a=2F/b", "a=2F=2F", "a.msf=2F", "inbox=2F"] {
+            assert_eq!(name_of(Path::new(path)), None, "{path}");
+        }
         // As others may call their files.
         assert_eq!(name_of(Path::new("a=b")), Some(name("a=b")));
         assert_eq!(name_of(Path::new("a=2")), Some(name("a=2")));
@@ -166,7 +190,8 @@ mod tests {
                 && let Ok(path) = path_of(&name)
                 && !name.is_inbox()
             {
-                proptest::prop_assert_eq!(name_of(&path), Some(name));
+                proptest::prop_assert_eq!(name_of(&path), Some(name.clone()));
+                proptest::prop_assert_eq!(name_of(&beside(&path)), Some(name));
             }
         }
     }

@@ -150,8 +150,8 @@ impl MboxAccount {
         let here = FileReader::of_locked(Arc::clone(lock.file()), map.facts().identity);
         let mut outgoing = rows.iter().map(|row| self.outgoing(&state, mailbox, row, (&here, &map)));
         let dir = self.files_dir();
-        let target =
-            Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful: turn.is_doubtful };
+        let (is_doubtful, has_intents) = (turn.is_doubtful, turn.has_intents);
+        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful, has_intents };
         let job = Job {
             // What stands before the last message is not touched.
             places: &mut last.into_iter(),
@@ -183,7 +183,7 @@ impl MboxAccount {
         }
         // No fields but those of the new messages were written, and of these nothing was known before.
         drop(written);
-        turn.is_doubtful = false;
+        (turn.is_doubtful, turn.has_intents) = (false, true);
         Ok(())
     }
 
@@ -310,8 +310,8 @@ impl MboxAccount {
         };
         let dir = self.files_dir();
         // Nothing is added.
-        let is_doubtful = false;
-        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful };
+        let (is_doubtful, has_intents) = (false, false);
+        let target = Target { env: &self.env, path, lock, dir: &dir, mailbox: file_box.id, is_doubtful, has_intents };
         let done = {
             let _alone = file_box.moving.write().unwrap_or_else(PoisonError::into_inner);
             let job = Job {
@@ -480,7 +480,7 @@ struct Removal {
 }
 
 /// The entries that have no place in the file and are to have one: what was expunged before it was written is not written.
-fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<Row> {
+pub(super) fn to_be_added(mailbox: &Mailbox, pending: Option<&Mailbox>, map: &Map) -> Vec<Row> {
     let mut rows = unplaced(mailbox, pending, Some(map));
     rows.retain(|row| mailbox.row_of(row.uid).is_some_and(|(_, found)| found == *row));
     rows

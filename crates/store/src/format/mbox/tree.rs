@@ -16,11 +16,13 @@ use platform::{OpenMode, Timestamp, parent_of};
 use super::account::{DIR, MboxAccount, lock};
 use super::doomed::Doomed;
 use super::identity::Identity;
-use super::lock::Access;
+use super::lists;
+use super::lock::{Access, Method};
 use super::meta::meta_fields;
 use super::names::{self, Names, Since};
 use super::scan::Reader;
 use super::values;
+use crate::format::adoption;
 
 /// Directories below each other that are looked into.
 const LEVELS_MAX: usize = 32;
@@ -31,6 +33,8 @@ const HEADER_BYTES_MAX: u64 = 64 << 10;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     dirs: BTreeMap<PathBuf, Timestamp>,
+    /// Files that could not be looked at the last time.
+    put_off: BTreeMap<MailboxName, PathBuf>,
 }
 
 impl MboxAccount {
@@ -102,22 +106,106 @@ impl MboxAccount {
         Ok(())
     }
 
+    /// Where a new file of a mailbox goes: into the directories that others have made for such names, and beside a directory, or whatever else it
+    /// is, that has its own name.
+    fn place_of(&self, name: &MailboxName) -> Result<PathBuf> {
+        let wanted = names::path_of(name)?;
+        if name.is_inbox() {
+            return Ok(wanted);
+        }
+        let found = |path: &Path| self.env.disk.metadata(&self.root.join(path)).ok();
+        let is_dir = |path: &Path| found(path).is_some_and(|found| found.is_dir);
+        let mut path = PathBuf::new();
+        for component in wanted.parent().into_iter().flat_map(Path::components) {
+            let ours = path.join(component);
+            let theirs = names::of_level(component.as_os_str()).map(|level| path.join(level));
+            path = theirs.filter(|theirs| !is_dir(&ours) && is_dir(theirs)).unwrap_or(ours);
+        }
+        path.push(wanted.file_name().unwrap_or_default());
+        let is_taken = found(&path).is_some_and(|found| !found.is_file);
+        // What is in the way otherwise is found when the file is made.
+        Ok(if is_taken { names::beside(&path) } else { path })
+    }
+
+    /// Whether a mailbox of this name could have a file. [`ErrorKind::NotPermitted`]: something is in the way, or we must not make files there.
+    pub(super) fn check_place(&self, name: &MailboxName) -> Result<()> {
+        let full = self.full_path(&self.place_of(name)?);
+        let cannot = |path: &Path, why: &str| {
+            Err(Error::new(ErrorKind::NotPermitted, format!("no mailbox can be made at {}: {why}", path.display())))
+        };
+        match self.env.disk.metadata(&full) {
+            Ok(found) if !found.is_file && !name.is_inbox() => return cannot(&full, "it is no plain file"),
+            _ => {}
+        }
+        for dir in full.ancestors().skip(1) {
+            match self.env.disk.metadata(dir) {
+                Ok(found) if found.is_dir => return self.check_writable(dir),
+                Ok(_) => return cannot(dir, "it is no directory"),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::from(error).context(dir.display())),
+            }
+        }
+        Ok(())
+    }
+
+    /// [`ErrorKind::NotPermitted`]: the system does not let us write the file, or change the names in the directory. What else may be wrong is
+    /// found when that is done.
+    fn check_writable(&self, path: &Path) -> Result<()> {
+        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        match self.env.disk.check_writable(path) {
+            Err(error) if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) => {
+                Err(Error::new(ErrorKind::NotPermitted, format!("{}: {error}", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether messages can be put into the file of a mailbox, and taken out: what is said to be done must come to be done.
+    pub(super) fn check_file_writable(&self, id: MailboxId) -> Result<()> {
+        let Some(path) = self.path_of(id) else { return Ok(()) };
+        let makes_files = self.options.locks.write.contains(&Method::Dotlock);
+        if makes_files || matches!(self.env.disk.exists(&path), Ok(false)) {
+            self.check_writable(parent_of(&path))?;
+        }
+        self.check_writable(&path)
+    }
+
+    /// Whether the file of a mailbox can get another name, or be removed.
+    pub(super) fn check_name_writable(&self, id: MailboxId) -> Result<()> {
+        match self.path_of(id) {
+            Some(path) if matches!(self.env.disk.exists(&path), Ok(true)) => self.check_writable(parent_of(&path)),
+            _ => Ok(()),
+        }
+    }
+
     /// The file that a mailbox has and the one that it should have; `None`: they are the same.
     fn other_name(&self, mailbox: &Mailbox) -> Result<Option<(Option<PathBuf>, PathBuf)>> {
-        let wanted = names::path_of(mailbox.name())?;
         let had = lock(&self.names).path(mailbox.id()).map(Path::to_owned);
-        let is_right = |had: &PathBuf| *had == wanted || names::name_of(had).as_ref() == Some(mailbox.name());
-        Ok(if had.as_ref().is_some_and(is_right) { None } else { Some((had, wanted)) })
+        let is_right = |had: &PathBuf| match mailbox.name().is_inbox() {
+            true => had.as_os_str().is_empty(),
+            false => names::name_of(had).as_ref() == Some(mailbox.name()),
+        };
+        Ok(if had.as_ref().is_some_and(is_right) { None } else { Some((had, self.place_of(mailbox.name())?)) })
     }
 
     /// A file that was renamed before that could be recorded: there is one at most, and nothing else may be renamed before it is known.
     fn note_renamed(&self, mailbox: &Mailbox) -> Result<()> {
         let Some((Some(had), wanted)) = self.other_name(mailbox)? else { return Ok(()) };
         let disk = &*self.env.disk;
-        let is_renamed = !disk.exists(&self.full_path(&had))? && disk.exists(&self.full_path(&wanted))?;
-        let mut names = lock(&self.names);
-        if is_renamed && !names.has_path(&wanted) {
-            names.set(mailbox.id(), wanted);
+        if disk.exists(&self.full_path(&had))? {
+            return Ok(());
+        }
+        for path in [names::beside(&wanted), wanted] {
+            let is_file = match disk.metadata(&self.full_path(&path)) {
+                Ok(found) => found.is_file,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+                Err(error) => return Err(error.into()),
+            };
+            let mut names = lock(&self.names);
+            if is_file && !names.has_path(&path) {
+                names.set(mailbox.id(), path);
+                return Ok(());
+            }
         }
         Ok(())
     }
@@ -188,10 +276,34 @@ impl MboxAccount {
     /// looked at, or is no mbox, is left for later.
     pub(crate) fn discover(&self) {
         let mut seen = lock(&self.seen);
+        seen.put_off.clear();
         if self.state().mailbox_named(&MailboxName::inbox()).is_none() {
-            let _ = self.adopt(&MailboxName::inbox(), PathBuf::new());
+            self.try_to_adopt(&mut seen, MailboxName::inbox(), PathBuf::new());
         }
         self.look_into(&mut seen, Path::new(""), 0);
+    }
+
+    /// Like [`MboxAccount::discover`], for one who wants the mailbox of this name: its file may be locked, which is waited for as long as the
+    /// settings say ([`ErrorKind::InUse`]), or may be one that we cannot read.
+    pub(crate) fn look_for_mailbox(&self, name: &MailboxName) -> Result<()> {
+        self.discover();
+        let Some(path) = lock(&self.seen).put_off.remove(name) else { return Ok(()) };
+        let full = self.full_path(&path);
+        match self.options.aside.run(|| self.locker.lock(&full, Access::Read)) {
+            Ok(_free) => self.adopt(name, path),
+            // It has just gone.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the file need not be looked at again before its directory changes.
+    fn try_to_adopt(&self, seen: &mut Seen, name: MailboxName, path: PathBuf) -> bool {
+        let result = self.adopt(&name, path.clone());
+        if result.is_err() {
+            seen.put_off.insert(name, path);
+        }
+        result.is_ok()
     }
 
     fn look_into(&self, seen: &mut Seen, dir: &Path, level: usize) {
@@ -217,8 +329,7 @@ impl MboxAccount {
                     && let Some(mailbox) = names::name_of(&path)
                 {
                     // One that is locked may be one the next time.
-                    is_complete &=
-                        !matches!(self.adopt(&mailbox, path), Err(error) if error.kind() == ErrorKind::InUse);
+                    is_complete &= self.try_to_adopt(seen, mailbox, path);
                 }
             }
             if is_complete {
@@ -242,16 +353,11 @@ impl MboxAccount {
             Peeked::Nothing if path.as_os_str().is_empty() => None,
             Peeked::Nothing => return Ok(()),
         };
-        let id = self.log.commit(|transaction| {
-            let is_used = |validity: u32| {
-                let mut deleted = transaction.state().deleted_mailboxes();
-                deleted.any(|one| one.mailbox.name() == name && one.mailbox.uidvalidity().get() >= validity)
-            };
-            match uid_validity.filter(|validity| *validity > 0 && !is_used(*validity)) {
-                Some(validity) => transaction.create_mailbox_with(name, &[], validity),
-                None => transaction.create_mailbox(name, &[]),
-            }
-        })?;
+        let subscribed = match name.is_inbox() {
+            true => lists::subscribed(&*self.env.disk, &self.root)?,
+            false => Vec::new(),
+        };
+        let id = self.log.commit(|transaction| adoption::adopt(transaction, name, uid_validity, &subscribed))?;
         lock(&self.names).set(id, path);
         self.save_names()
     }

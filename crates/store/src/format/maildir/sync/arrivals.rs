@@ -12,7 +12,7 @@ use index::{ForeignMessage, NewEntry, Row, State, Ticket};
 use model::{DateTime, EmailId, Error, ErrorKind, Result, Uid};
 use platform::Timestamp;
 
-use super::diff::{self, Diff};
+use super::diff::Diff;
 use super::lists::Lists;
 use super::{deltas, is_gone};
 use crate::format::maildir::account::{DirBox, MaildirAccount, Turn};
@@ -26,7 +26,7 @@ use crate::message::HeaderEnd;
 
 /// A file that was read.
 #[derive(Clone, Debug)]
-pub(super) struct Newcomer {
+pub(in crate::format::maildir) struct Newcomer {
     pub(super) file: Listed,
     message: ForeignMessage,
     modified: Timestamp,
@@ -36,7 +36,12 @@ pub(super) struct Newcomer {
 
 impl Newcomer {
     pub(super) fn letters(&self) -> Letters {
-        diff::letters(&self.file)
+        self.file.letters()
+    }
+
+    /// Size and digest of its message.
+    pub(in crate::format::maildir) fn contents(&self) -> (u32, u64) {
+        (self.message.octets, self.message.digest)
     }
 
     /// Names begin with the second of their delivery: as a number, so that years do not matter.
@@ -70,7 +75,7 @@ impl MaildirAccount {
         Ok((newcomers, has_vanished))
     }
 
-    fn read_file(&self, maildir: &Path, file: &Listed) -> Result<Option<Newcomer>> {
+    pub(in crate::format::maildir) fn read_file(&self, maildir: &Path, file: &Listed) -> Result<Option<Newcomer>> {
         let path = super::super::listing::path(maildir, file.subdir, &file.name);
         let disk = &*self.env.disk;
         let wrong = |error: std::io::Error| Error::from(error).context(path.display());
@@ -160,8 +165,7 @@ impl MaildirAccount {
         if let Some(message) = state.foreign(id) {
             return Ok(Some((message.octets, message.digest)));
         }
-        let mut reader = self.log.reader();
-        let octets = match reader.info(id) {
+        let octets = match self.log.reader().info(id) {
             Ok(info) => info.len,
             // Damaged, or expunged meanwhile: whatever the file has is another message then.
             Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => return Ok(None),
@@ -170,12 +174,23 @@ impl MaildirAccount {
         if !newcomers.iter().any(|newcomer| newcomer.message.octets == octets) {
             return Ok(None);
         }
-        if let Some(digest) = turn.digests.get(&id) {
-            return Ok(Some((octets, *digest)));
+        self.digest_of(turn, id)
+    }
+
+    /// Size and digest of a message; `None`: it is damaged, or gone.
+    pub(in crate::format::maildir) fn digest_of(&self, turn: &mut Turn, id: EmailId) -> Result<Option<(u32, u64)>> {
+        if let Some(message) = self.state().foreign(id) {
+            return Ok(Some((message.octets, message.digest)));
         }
+        if let Some(known) = turn.digests.get(&id) {
+            return Ok(Some(*known));
+        }
+        let mut reader = self.log.reader();
+        let mut octets = 0;
         let mut digest = DigestOfServed::new();
         let read = reader.range(id, 0..u64::MAX, &mut |piece| {
             digest.push(piece);
+            octets += piece.len() as u32;
             Ok(())
         });
         match read {
@@ -183,9 +198,9 @@ impl MaildirAccount {
             Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => return Ok(None),
             Err(error) => return Err(error),
         }
-        let digest = digest.finish();
-        turn.digests.insert(id, digest);
-        Ok(Some((octets, digest)))
+        let known = (octets, digest.finish());
+        turn.digests.insert(id, known);
+        Ok(Some(known))
     }
 
     /// Gives entries to new messages; UID and message of each.

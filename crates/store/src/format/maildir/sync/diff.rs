@@ -1,10 +1,10 @@
 //! What a look at a Maildir shows that the map does not know. Decides, and touches nothing.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::format::maildir::listing::{Listed, Look, Stamp, Subdir};
 use crate::format::maildir::map::{Map, Position};
-use crate::format::maildir::name::{Letters, Name};
+use crate::format::maildir::name::Letters;
 use crate::format::mbox::identity::Identity;
 
 /// The difference.
@@ -40,40 +40,47 @@ impl Default for Diff {
 }
 
 impl Diff {
-    /// Holds a look against the map.
-    pub(super) fn new(map: &Map, look: Look) -> Diff {
-        let by_base = map.by_base();
-        let mut diff = Diff {
-            stamp: look.stamp,
-            is_stable: look.is_stable,
-            is_whole: look.read.len() == Subdir::ALL.len(),
-            ..Diff::default()
-        };
-        let mut seen: HashSet<Position> = HashSet::with_capacity(by_base.len());
+    /// None yet.
+    pub(super) fn at(stamp: Stamp) -> Diff {
+        Diff { stamp, ..Diff::default() }
+    }
+
+    /// Holds a look against the map. Of two files with the same base the later counts: the one in `cur`.
+    pub(super) fn new(map: &mut Map, look: Look) -> Diff {
+        let mut diff =
+            Diff { is_stable: look.is_stable, is_whole: look.read.len() == Subdir::ALL.len(), ..Diff::at(look.stamp) };
+        let mut seen: HashSet<Position> = HashSet::with_capacity(map.records().len());
+        let mut unknown: BTreeMap<Vec<u8>, Listed> = BTreeMap::new();
         for file in look.files {
-            let Some(position) = by_base.get(file.base()).copied() else {
-                diff.unknown.push(file);
+            let found = map.find_base(file.base()).and_then(|position| Some((position, map.at(position)?)));
+            let Some((position, record)) = found else {
+                unknown.insert(file.base().to_vec(), file);
                 continue;
             };
-            seen.insert(position);
-            let Some(record) = map.at(position) else { continue };
+            if !seen.insert(position) {
+                diff.moved.retain(|(other, _)| *other != position);
+            }
             if map.name(&record) != file.name || record.subdir != file.subdir {
-                let (was, is) = (map.letters(&record), letters(&file));
-                diff.changed_letters = diff.changed_letters.union(was.difference(is)).union(is.difference(was));
-                diff.moved.push((position, file));
+                diff.moved(map.letters(&record), position, file);
             }
         }
+        diff.unknown.extend(unknown.into_values());
         let should_be =
             |position: &Position| map.at(*position).is_some_and(|record| look.read.contains(&record.subdir));
-        diff.missing =
-            by_base.into_values().filter(|position| !seen.contains(position) && should_be(position)).collect();
-        diff.missing.sort_unstable();
+        diff.missing.extend(map.positions().filter(|position| !seen.contains(position) && should_be(position)));
         diff
+    }
+
+    /// A file that is known has another name now.
+    pub(super) fn moved(&mut self, was: Letters, position: Position, file: Listed) {
+        let is = file.letters();
+        self.changed_letters = self.changed_letters.union(was.difference(is)).union(is.difference(was));
+        self.moved.push((position, file));
     }
 
     /// All files are gone, with their directories.
     pub(super) fn all_gone(map: &Map) -> Diff {
-        Diff { missing: map.by_base().into_values().collect(), ..Diff::default() }
+        Diff { missing: map.positions().collect(), ..Diff::default() }
     }
 
     /// Whether keywords are concerned.
@@ -82,7 +89,23 @@ impl Diff {
     }
 }
 
-/// The flags that a file's name says.
-pub(super) fn letters(file: &Listed) -> Letters {
-    Name::parse(&file.name).map(|name| name.letters()).unwrap_or_default()
+#[cfg(test)]
+mod tests {
+    use model::EmailId;
+
+    use super::*;
+    use crate::format::maildir::listing::listed;
+
+    #[test]
+    fn a_base_counts_once() {
+        let mut map = Map::default();
+        map.insert(1, EmailId(1), &listed(Subdir::New, "a"));
+        map.insert(2, EmailId(2), &listed(Subdir::Cur, "b:2,"));
+        let files = [(Subdir::New, "a"), (Subdir::New, "c"), (Subdir::Cur, "a:2,S"), (Subdir::Cur, "c:2,")];
+        let files = files.map(|(subdir, name)| listed(subdir, name)).to_vec();
+        let look = Look { stamp: Diff::default().stamp, is_stable: true, read: Subdir::ALL.to_vec(), files };
+        let diff = Diff::new(&mut map, look);
+        assert_eq!(diff.moved, [(Position::Live(0), listed(Subdir::Cur, "a:2,S"))]);
+        assert_eq!((diff.unknown, diff.missing), (vec![listed(Subdir::Cur, "c:2,")], vec![Position::Live(1)]));
+    }
 }

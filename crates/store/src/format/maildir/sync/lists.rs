@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use index::State;
-use model::{Error, Keyword, MailboxName, Result};
+use model::{Keyword, MailboxName, Result};
 use platform::Disk;
 
+use super::arrivals::Newcomer;
 use crate::format::MaildirLayout;
-use crate::format::maildir::account::{DirBox, MaildirAccount};
+use crate::format::adoption::{mailbox_names, read_if_there};
+use crate::format::maildir::account::{DirBox, MaildirAccount, lock};
 use crate::format::maildir::courier;
 use crate::format::maildir::uidlist::UidList;
 use crate::import::subscriptions;
@@ -22,6 +24,7 @@ const COURIER_KEYWORDS: &str = "courierimapkeywords";
 /// What the lists of a mailbox say of files that are new to us.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
+    /// Of those files only.
     uids: HashMap<Vec<u8>, u32>,
     /// The highest UID that the other server may have given; 0: none.
     pub(super) last_uid: u32,
@@ -35,14 +38,6 @@ impl Lists {
 
     pub(super) fn keywords(&self, base: &[u8]) -> &[Keyword] {
         self.keywords.of(base)
-    }
-}
-
-fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>> {
-    match disk.read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::from(error).context(path.display())),
     }
 }
 
@@ -76,19 +71,26 @@ pub(in crate::format::maildir) fn subscribed(
     if let Some(bytes) = read_if_there(disk, &root.join("courierimapsubscribed"))? {
         levels.extend(subscriptions::courier(&bytes).0);
     }
-    Ok(levels.iter().filter_map(|levels| MailboxName::new(&levels.join("/")).ok()).collect())
+    Ok(mailbox_names(&levels))
 }
 
 impl MaildirAccount {
-    /// Reads what there is. A list with another UIDVALIDITY is another server's own business.
-    pub(super) fn read_lists(&self, state: &State, dir_box: &DirBox, maildir: &Path) -> Result<Lists> {
+    /// Reads what there is of some files.
+    pub(super) fn read_lists(
+        &self,
+        state: &State,
+        dir_box: &DirBox,
+        maildir: &Path,
+        news: &[Newcomer],
+    ) -> Result<Lists> {
         let (disk, mut lists) = (&*self.env.disk, Lists::default());
-        let Some(mailbox) = state.mailbox(dir_box.id) else { return Ok(lists) };
-        let bytes = read_uid_list(disk, maildir)?.unwrap_or_default();
-        let list = UidList::parse(&bytes).filter(|list| list.uid_validity == mailbox.uidvalidity().get());
-        if let Some(list) = list {
-            lists.last_uid = list.next_uid.saturating_sub(1);
-            lists.uids = list.records.iter().map(|record| (record.base().to_vec(), record.uid)).collect();
+        let Some(mailbox) = state.mailbox(dir_box.id).filter(|_| !news.is_empty()) else { return Ok(lists) };
+        self.read_uids(state, dir_box, maildir)?;
+        {
+            let uids = lock(&dir_box.uids);
+            lists.last_uid = uids.last_uid();
+            let of = |base: &[u8]| Some((base.to_vec(), uids.of(base)?));
+            lists.uids = news.iter().filter_map(|newcomer| of(newcomer.file.base())).collect();
         }
         let is_new = mailbox.uidnext().is_some_and(|next| next.get() == 1);
         let dir = maildir.join(COURIER_KEYWORDS);

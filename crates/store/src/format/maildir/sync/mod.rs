@@ -1,15 +1,19 @@
 //! Taking into the log what other programs did to a Maildir.
 //!
-//! A Maildir whose two directories are as they were at the last look is not even listed. Otherwise the names of what has changed are read and held
-//! against the map: a file is known by its base name ([`diff`]); only files with a base that is not known are opened ([`arrivals`]).
+//! A Maildir whose two directories are as they were at the last look is not even listed. Otherwise the names of which the system has told
+//! ([`by_name`]), or else all names in what has changed, are held against the map: a file is known by its base name ([`diff`]); only files with a
+//! base that is not known are opened ([`arrivals`]).
 //! What is new gets an entry, what is gone is expunged, flags that others changed are changed in the log ([`deltas`]).
 //!
 //! Invariants:
 //! - The log is told first: a map names only entries that the log has durably.
-//! - A file counts as gone when a look that nobody disturbed does not show it, or none of [`LOOKS_MAX`] does.
+//! - A file counts as gone when the system has told that it was removed, when a look that nobody disturbed does not show it, or when none of
+//!   [`LOOKS_MAX`] does.
+//! - News that were taken and not used are lost to nobody: then everything is looked at again.
 //! - Nothing is taken for absent that could not be looked at: an error of the disk leaves the log as it is.
 
 mod arrivals;
+mod by_name;
 mod deltas;
 mod diff;
 pub(super) mod lists;
@@ -27,8 +31,10 @@ use self::arrivals::Newcomer;
 use self::diff::Diff;
 use super::account::{DirBox, MaildirAccount, Turn, lock};
 use super::keywords::Keywords;
-use super::listing::{Look, Stamp, Subdir};
+use super::listing::{self, Look, Stamp, Subdir};
 use super::map::{Fate, Map, Position};
+use super::news::Told;
+use crate::format::adoption::read_if_there;
 use crate::format::files::Patience;
 
 /// How often a Maildir is looked at anew that others change meanwhile.
@@ -59,6 +65,12 @@ impl MaildirAccount {
         if dir_box.is_restless.load(Ordering::Relaxed) {
             return Ok(false);
         }
+        if dir_box.news.is_all_told() {
+            self.env.watch.settle();
+            if !dir_box.news.is_nothing() {
+                return Ok(false);
+            }
+        }
         match Stamp::take(&*self.env.disk, &maildir) {
             Ok(now) => Ok(now == known),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
@@ -70,18 +82,62 @@ impl MaildirAccount {
     pub(super) fn sync(&self, dir_box: &DirBox, turn: &mut Turn) -> Result<()> {
         let Some(maildir) = self.path_of(dir_box.id) else { return Ok(()) };
         self.open_box(dir_box, turn);
-        if self.is_unchanged(dir_box)? {
-            turn.is_settled = true;
-            return Ok(());
+        if dir_box.news.is_all_told() {
+            self.env.watch.settle();
         }
-        let known = dir_box.with_map(|map| map.stamp).flatten();
-        let looked = match self.look(dir_box, &maildir, known.as_ref()) {
-            Ok(looked) => looked,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.absent(dir_box, &maildir, error)?,
+        let told = dir_box.news.take();
+        let done = self.sync_told(dir_box, turn, &maildir, &told);
+        if done.is_err() {
+            dir_box.news.lose();
+            lock(&dir_box.uids).forget();
+        } else if !dir_box.news.is_nothing() {
+            // Whoever was told of it meanwhile found our turn taken.
+            self.listeners.call();
+        }
+        done
+    }
+
+    fn sync_told(&self, dir_box: &DirBox, turn: &mut Turn, maildir: &Path, told: &Told) -> Result<()> {
+        let looked = match self.look_told(dir_box, maildir, told) {
+            Ok(Looked::Unchanged) => {
+                turn.is_settled = true;
+                return Ok(());
+            }
+            Ok(Looked::Changed(diff)) => Some(*diff),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.unwatch(dir_box);
+                self.absent(dir_box, maildir, error)?
+            }
             Err(error) => return Err(Error::from(error).context(maildir.display())),
         };
         let Some(diff) = looked else { return Ok(()) };
-        self.take_in(dir_box, turn, &maildir, diff)
+        self.take_in(dir_box, turn, maildir, diff)
+    }
+
+    /// Looks at what has changed, and at no more than that where the system has told what it is.
+    fn look_told(&self, dir_box: &DirBox, maildir: &Path, told: &Told) -> std::io::Result<Looked> {
+        let disk = &*self.env.disk;
+        // After the news were taken: what comes later will be told.
+        let now = Stamp::take(disk, maildir)?;
+        let known = dir_box.with_map(|map| map.stamp).flatten();
+        let is_restless = dir_box.is_restless.load(Ordering::Relaxed);
+        if known == Some(now)
+            && !is_restless
+            && (told.is_nothing() || told.names.is_empty() && !now.is_fresh(&*self.env.clock))
+        {
+            return Ok(Looked::Unchanged);
+        }
+        if known.is_some_and(|known| known.inodes() != now.inodes()) {
+            // Other directories stand there now.
+            self.unwatch(dir_box);
+        } else if known.is_some() && !is_restless && !told.is_any && !told.is_nothing() {
+            let mut is_there = |subdir: Subdir, name: &[u8]| disk.exists(&listing::path(maildir, subdir, name));
+            let mut file_of = |base: &[u8]| dir_box.with_map(|map| map.file_of_base(base)).flatten();
+            if let Some(diff) = by_name::look(told, now, &mut file_of, &mut is_there)? {
+                return Ok(Looked::Changed(Box::new(diff)));
+            }
+        }
+        self.look(dir_box, maildir, known.as_ref(), now).map(|diff| Looked::Changed(Box::new(diff)))
     }
 
     /// Takes up the map of a mailbox.
@@ -100,10 +156,9 @@ impl MaildirAccount {
         dir_box.wanted.store(true, Ordering::Release);
     }
 
-    /// Looks until it is clear what is different; `None`: nothing is there to be looked at.
-    fn look(&self, dir_box: &DirBox, maildir: &Path, known: Option<&Stamp>) -> std::io::Result<Option<Diff>> {
+    /// Lists until it is clear what is different from what was `known`; the directories are `now`.
+    fn look(&self, dir_box: &DirBox, maildir: &Path, known: Option<&Stamp>, now: Stamp) -> std::io::Result<Diff> {
         let (disk, clock) = (&*self.env.disk, &*self.env.clock);
-        let now = Stamp::take(disk, maildir)?;
         // Where only one directory was touched, the other need not be read: nobody moved a file between them.
         let is_restless = dir_box.is_restless.load(Ordering::Relaxed);
         let same = |subdir| !is_restless && known.is_some_and(|known| known.of(subdir) == now.of(subdir));
@@ -117,7 +172,7 @@ impl MaildirAccount {
             let diff = compare(Look::take(disk, clock, maildir, only)?);
             // The other directory was asked before this one was read, and again after it.
             if diff.missing.is_empty() && known.is_some_and(|known| other(known, only) == other(&diff.stamp, only)) {
-                return Ok(Some(diff));
+                return Ok(diff);
             }
         }
         let mut diff = compare(Look::take(disk, clock, maildir, None)?);
@@ -136,7 +191,7 @@ impl MaildirAccount {
         {
             diff.missing.retain(|position| gone.contains(position));
         }
-        Ok(Some(diff))
+        Ok(diff)
     }
 
     /// A directory is not there: a Maildir that somebody has removed has no messages, if the place where it should be can be looked at and
@@ -159,9 +214,14 @@ impl MaildirAccount {
     /// Tells the log what is different, and then the map.
     fn take_in(&self, dir_box: &DirBox, turn: &mut Turn, maildir: &Path, diff: Diff) -> Result<()> {
         let (mut newcomers, has_vanished) = self.read_new(maildir, &diff)?;
-        let mut is_restless = !diff.is_stable || has_vanished;
+        // Whatever was changed meanwhile will be told.
+        let mut is_restless = (!diff.is_stable || has_vanished) && !dir_box.news.is_all_told();
         if diff.has_keywords() || newcomers.iter().any(|newcomer| newcomer.letters().keywords().next().is_some()) {
             turn.keywords = self.read_keywords(maildir)?;
+        }
+        if !(diff.moved.is_empty() && diff.unknown.is_empty() && diff.missing.is_empty()) {
+            // Whoever did it may have told nobody what it changes in the quota.
+            self.doubt_sizes();
         }
         let state = self.state();
         let renamed = self.recognise(&state, dir_box, turn, &diff, &mut newcomers)?;
@@ -176,10 +236,9 @@ impl MaildirAccount {
         for (newcomer, known) in newcomers.into_iter().zip(known) {
             if known.is_some() { others.push(newcomer) } else { news.push(newcomer) }
         }
-        let lists = match news.is_empty() {
-            true => lists::Lists::default(),
-            false => self.read_lists(&state, dir_box, maildir)?,
-        };
+        // Where it cannot be had, both servers may give UIDs of their own.
+        let list_lock = if news.is_empty() { None } else { self.lock_uids(maildir).unwrap_or_default() };
+        let lists = self.read_lists(&state, dir_box, maildir, &news)?;
         news.sort_by(|a, b| {
             let uid = |one: &Newcomer| lists.uid(one.file.base()).unwrap_or(u32::MAX);
             uid(a).cmp(&uid(b)).then_with(|| a.in_order_of_arrival(b))
@@ -190,6 +249,16 @@ impl MaildirAccount {
             let (ids, last) = self.tell_arrivals(dir_box, turn, batch, &lists, left == 0)?;
             arrived.extend(ids);
             ticket = Some(last);
+        }
+        {
+            let mut uids = lock(&dir_box.uids);
+            for (newcomer, (uid, _)) in news.iter().zip(&arrived) {
+                uids.add(*uid, newcomer.file.base(), &newcomer.file.name);
+            }
+        }
+        if list_lock.is_some() {
+            // Before the log is durable: the UIDs of a list are believed, whoever wrote them. What cannot be written now is written later.
+            let _later = self.add_uids(dir_box);
         }
         ticket.map_or(Ok(()), Ticket::wait)?;
         dir_box.with_map(|map| {
@@ -221,6 +290,9 @@ impl MaildirAccount {
         dir_box.is_restless.store(is_restless, Ordering::Relaxed);
         turn.is_settled = true;
         turn.digests.clear();
+        if list_lock.is_some() {
+            let _later = self.write_uids(&self.state(), dir_box, maildir);
+        }
         Ok(())
     }
 
@@ -236,7 +308,7 @@ impl MaildirAccount {
         let found = dir_box.with_map(|map| {
             let of = |(position, file): &(Position, super::listing::Listed)| {
                 let record = map.at(*position).filter(|record| record.uid != 0)?;
-                deltas::Delta::between(record.uid, map.letters(&record), diff::letters(file))
+                deltas::Delta::between(record.uid, map.letters(&record), file.letters())
             };
             let deltas: Vec<_> = diff.moved.iter().chain(renamed).filter_map(of).collect();
             let uids = missing.iter().filter_map(|position| map.at(*position)).map(|record| record.uid);
@@ -266,12 +338,8 @@ impl MaildirAccount {
 
     /// What the letters of keywords stand for in a Maildir now.
     pub(super) fn read_keywords(&self, maildir: &Path) -> Result<Keywords> {
-        let path = maildir.join(super::KEYWORDS_FILE);
-        match self.env.disk.read(&path) {
-            Ok(bytes) => Ok(Keywords::parse(&bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Keywords::default()),
-            Err(error) => Err(Error::from(error).context(path.display())),
-        }
+        let bytes = read_if_there(&*self.env.disk, &maildir.join(super::KEYWORDS_FILE))?;
+        Ok(bytes.map_or_else(Keywords::default, |bytes| Keywords::parse(&bytes)))
     }
 
     /// Saves a map that has changed, so that the next opening need not look for what is known.
@@ -283,12 +351,25 @@ impl MaildirAccount {
         self.make_names_durable(&maildir)?;
         turn.is_volatile = false;
         let Some(mut map) = lock(&dir_box.map).clone() else { return Ok(()) };
-        if dir_box.is_restless.load(Ordering::Relaxed) {
+        if dir_box.is_restless.load(Ordering::Relaxed) || !self.is_certain(dir_box, &maildir, map.stamp) {
             map.stamp = None;
         }
         map.save(&*self.env.disk, &self.map_path(dir_box.id))?;
         dir_box.with_map(Map::set_saved);
         Ok(())
+    }
+
+    /// Whether nothing was changed since `stamp` that the times of the directories do not show.
+    fn is_certain(&self, dir_box: &DirBox, maildir: &Path, stamp: Option<Stamp>) -> bool {
+        let is_all_told = dir_box.news.is_all_told();
+        if is_all_told {
+            self.env.watch.settle();
+        }
+        let is_still = |stamp| Stamp::take(&*self.env.disk, maildir).is_ok_and(|now| now == stamp);
+        // Where nothing is told, the look itself has seen to that.
+        stamp.is_some_and(|stamp| {
+            !is_all_told || !stamp.is_fresh(&*self.env.clock) && is_still(stamp) && dir_box.news.is_nothing()
+        })
     }
 
     /// Makes the names in both directories durable, whoever changed them.
@@ -307,6 +388,13 @@ impl MaildirAccount {
             result => Ok(result?),
         }
     }
+}
+
+/// What a look has shown.
+enum Looked {
+    /// Nothing that is not known.
+    Unchanged,
+    Changed(Box<Diff>),
 }
 
 /// The stamp of the directory that was not read.

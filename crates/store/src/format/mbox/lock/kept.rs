@@ -66,10 +66,6 @@ impl File for KeptFile {
         self.kept()?.punch_hole(offset, len)
     }
 
-    fn collapse_range(&self, offset: u64, len: u64) -> io::Result<()> {
-        self.kept()?.collapse_range(offset, len)
-    }
-
     fn metadata(&self) -> io::Result<Metadata> {
         self.kept()?.metadata()
     }

@@ -182,8 +182,3 @@ pub(super) fn id_of(row: &Row, base: u64) -> Option<EmailId> {
     let distance = u32::from_le_bytes([row[0], row[1], row[2], row[3]]);
     (distance != NO_ID).then(|| EmailId(base.saturating_add(u64::from(distance))))
 }
-
-/// Gives a row other flags and another hash of keywords.
-pub(super) fn set_flags(row: &mut Row, flags: FileFlags, keywords: u8) {
-    (row[18], row[19]) = (flags.bits(), keywords);
-}

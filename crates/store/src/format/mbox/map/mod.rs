@@ -22,9 +22,9 @@ use platform::{Disk, Mapped};
 
 pub use self::build::MapBuilder;
 use self::build::not_adjacent;
-use self::layout::{MAP_HEADER_BYTES, ROW_BYTES, Row, Rows, base_for, id_of, pack, set_flags, start_of, unpack};
+use self::layout::{MAP_HEADER_BYTES, ROW_BYTES, Row, Rows, base_for, id_of, pack, start_of, unpack};
 use super::identity::Identity;
-use super::place::{FileFlags, Place};
+use super::place::Place;
 
 /// Rows that are copied together when one of them changes.
 const PAGE_ROWS: usize = 1024;
@@ -248,15 +248,6 @@ impl Map {
         }
     }
 
-    fn row_mut(&mut self, n: usize) -> Result<&mut Row> {
-        let missing = Error::new(ErrorKind::Invalid, format!("the map has no place {n}"));
-        if n >= self.len {
-            return Err(missing);
-        }
-        self.changes += 1;
-        self.page_mut(n / PAGE_ROWS).get_mut(n % PAGE_ROWS).ok_or(missing)
-    }
-
     /// Forgets the `n`th place and all behind it: they will be found anew.
     pub fn truncate_from(&mut self, n: usize) {
         if n >= self.len {
@@ -297,28 +288,6 @@ impl Map {
         self.page_mut(self.len / PAGE_ROWS).push(row);
         self.len += 1;
         self.end = place.next;
-        self.ids_changed();
-        Ok(())
-    }
-
-    /// Notes what the fields of the `n`th message say now. `Invalid`: there is no such place.
-    pub fn set_flags(&mut self, n: usize, flags: FileFlags, keywords: u8) -> Result<()> {
-        set_flags(self.row_mut(n)?, flags, keywords);
-        Ok(())
-    }
-
-    /// Says which message of the log the `n`th one is. `Invalid`: there is no such place.
-    pub fn set_email_id(&mut self, n: usize, id: Option<EmailId>) -> Result<()> {
-        let Some(mut place) = self.place(n) else {
-            return Err(Error::new(ErrorKind::Invalid, format!("the map has no place {n}")));
-        };
-        place.email_id = id;
-        let base = self.base.or(id.map(base_for));
-        let row = pack(&place, base.unwrap_or_default())?;
-        *self.row_mut(n)? = row;
-        self.base = base;
-        let before = n.checked_sub(1).and_then(|before| self.email_id(before));
-        self.rises &= before <= id && (n + 1 >= self.len || id <= self.email_id(n + 1));
         self.ids_changed();
         Ok(())
     }

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 use super::layout::{MAP_HEADER_BYTES, MAP_MAGIC, ROW_BYTES, write_header};
 use super::*;
 use crate::format::mbox::identity::tail_digest;
+use crate::format::mbox::place::FileFlags;
 use crate::format::served::Form;
 
 fn facts(n: u64) -> Facts {
@@ -77,8 +78,6 @@ fn shape() -> impl Strategy<Value = Shape> {
 enum Change {
     Push(Vec<Shape>, usize),
     Truncate(usize),
-    Flags(usize, u8, u8),
-    Id(usize, Option<u64>),
     Save,
     Reopen,
 }
@@ -87,8 +86,6 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         3 => (proptest::collection::vec(shape(), 0..5), 1usize..700).prop_map(|(places, times)| Change::Push(places, times)),
         1 => (0usize..3000).prop_map(Change::Truncate),
-        2 => (0usize..3000, any::<u8>(), any::<u8>()).prop_map(|(n, flags, keywords)| Change::Flags(n, flags, keywords)),
-        1 => (0usize..3000, proptest::option::of(1u64..40)).prop_map(|(n, id)| Change::Id(n, id)),
         1 => Just(Change::Save),
         1 => Just(Change::Reopen),
     ]
@@ -132,19 +129,6 @@ proptest! {
                     map.truncate_from(n);
                     model.truncate(n);
                     facts.settled = facts.settled.min(model.len() as u32);
-                }
-                Change::Flags(n, flags, keywords) => {
-                    let flags = FileFlags::from_bits(flags);
-                    prop_assert_eq!(map.set_flags(n, flags, keywords).is_ok(), n < model.len());
-                    if let Some(place) = model.get_mut(n) {
-                        (place.flags, place.keywords) = (flags, keywords);
-                    }
-                }
-                Change::Id(n, id) => {
-                    prop_assert_eq!(map.set_email_id(n, id.map(EmailId)).is_ok(), n < model.len());
-                    if let Some(place) = model.get_mut(n) {
-                        place.email_id = id.map(EmailId);
-                    }
                 }
                 Change::Save => {
                     facts.settled = model.len() as u32 / 2;
@@ -216,7 +200,7 @@ fn email_ids_far_from_each_other() {
     map.push(&place((1 << 40) + (1 << 30), 4)).unwrap();
     map.push(&place((1 << 40) - (1 << 30), 8)).unwrap();
     assert!(map.push(&place(1, 12)).is_err());
-    assert!(map.set_email_id(0, Some(EmailId(1 << 50))).is_err());
+    assert!(map.push(&place(1 << 50, 12)).is_err());
     assert_eq!(map.find(EmailId((1 << 40) - (1 << 30))).collect::<Vec<_>>(), [2]);
     map.truncate_from(0);
     map.push(&place(1, 12)).unwrap();

@@ -313,7 +313,7 @@ pub(super) fn remove(disk: &dyn Disk, path: &Path) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::mbox::format_doc::hold;
+    use crate::format::format_doc::hold;
     use crate::format::mbox::rewrite::plan::Source;
 
     #[test]
@@ -339,14 +339,19 @@ mod tests {
             ("pieces_crc", 7),
             ("new_crc", 8),
         ];
-        hold("### Header of a rewrite", &header.encode(), &fields);
+        hold("format-mbox.md", "### Header of a rewrite", &header.encode(), &fields);
         assert_eq!(header.encode().len(), HEADER_BYTES);
         let progress = Progress { phase: Phase::Cut, piece: 2, offset: 3 };
         let bytes = encode_progress(1, progress, Some(Redo { len: 4, crc: 5 }));
         let fields = [("serial", 1), ("phase", 2), ("piece", 2), ("offset_done", 3), ("redo_len", 4), ("redo_crc", 5)];
-        hold("### Progress of a rewrite", &bytes, &fields);
+        hold("format-mbox.md", "### Progress of a rewrite", &bytes, &fields);
         assert_eq!(bytes.len(), PROGRESS_BYTES);
         let piece = Piece { target: 1, len: 2, source: Source::New(3) };
-        hold("### Piece of a rewrite", &piece.encode(), &[("target", 1), ("len", 2), ("source", 3 | 1 << 63)]);
+        hold(
+            "format-mbox.md",
+            "### Piece of a rewrite",
+            &piece.encode(),
+            &[("target", 1), ("len", 2), ("source", 3 | 1 << 63)],
+        );
     }
 }

@@ -22,6 +22,7 @@
 mod journal;
 mod plan;
 mod run;
+mod sources;
 #[cfg(test)]
 mod tests;
 
@@ -182,17 +183,18 @@ impl Rewrite {
 }
 
 /// Takes the space that the new file needs, durably: zeros at its end.
-pub(super) fn make_room(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
-    if new_len > old_len {
-        match file.allocate(old_len, new_len - old_len) {
-            Err(error) if error.kind() == std::io::ErrorKind::Unsupported => {
-                file.write_zeros(old_len, new_len - old_len)?
-            }
-            other => other?,
-        }
-        file.sync_data()?;
+fn make_room(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
+    grow(file, old_len, new_len)?;
+    if new_len > old_len { Ok(file.sync_data()?) } else { Ok(()) }
+}
+
+/// Lengthens a file by zeros that have their space.
+pub(super) fn grow(file: &dyn File, old_len: u64, new_len: u64) -> Result<()> {
+    let Some(more) = new_len.checked_sub(old_len).filter(|more| *more > 0) else { return Ok(()) };
+    match file.allocate(old_len, more) {
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => Ok(file.write_zeros(old_len, more)?),
+        other => Ok(other?),
     }
-    Ok(())
 }
 
 /// Whether there is anything for [`recover`] to do.

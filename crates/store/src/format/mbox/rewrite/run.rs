@@ -6,6 +6,7 @@ use platform::File;
 use super::Limits;
 use super::journal::{Header, Journal, Phase, Progress};
 use super::plan::{Piece, Source};
+use super::sources::Sources;
 
 /// Parts of a chunk at most: they are held in memory.
 const PARTS_MAX: usize = 1 << 16;
@@ -197,11 +198,13 @@ impl Chunk {
     /// The bytes of the parts, one after another.
     fn read(&self, journal: &Journal, file: &dyn File, into: &mut Vec<u8>) -> Result<()> {
         into.resize(self.bytes as usize, 0);
-        let mut at = 0;
-        for part in &self.parts {
-            let to = at + part.len as usize;
-            read_part(journal, file, part, into.get_mut(at..to).unwrap_or_default())?;
-            at = to;
+        let mut sources = Sources::new(journal, file);
+        let mut rest = into.as_mut_slice();
+        for (n, part) in self.parts.iter().enumerate() {
+            let len = (part.len as usize).min(rest.len());
+            let (cells, others) = rest.split_at_mut(len);
+            sources.read(part, self.parts.get(n + 1..).unwrap_or_default(), cells)?;
+            rest = others;
         }
         Ok(())
     }
@@ -224,17 +227,19 @@ impl Chunk {
 
     /// Copies the parts to their places, through a buffer.
     fn copy(&self, journal: &Journal, file: &dyn File, copy_bytes: usize, buffer: &mut Vec<u8>) -> Result<()> {
-        let mut out = Out { file, buffer, at: 0, copy_bytes: copy_bytes.max(1) };
-        out.buffer.clear();
-        for part in &self.parts {
+        buffer.resize(copy_bytes.max(1), 0);
+        let mut sources = Sources::new(journal, file);
+        let mut out = Out { file, buffer, filled: 0, at: 0 };
+        for (n, part) in self.parts.iter().enumerate() {
+            let behind = self.parts.get(n + 1..).unwrap_or_default();
             let mut done = 0;
             while done < part.len {
-                let here = tail_of(part, done);
-                let len = here.len.min(out.room(here.target)? as u64);
-                let begin = out.buffer.len();
-                out.buffer.resize(begin + len as usize, 0);
-                read_part(journal, file, &Piece { len, ..here }, out.buffer.get_mut(begin..).unwrap_or_default())?;
-                done += len;
+                let rest = tail_of(part, done);
+                let room = out.room(rest.target)?;
+                let len = usize::try_from(rest.len).unwrap_or(usize::MAX).min(room.len());
+                sources.read(&rest, behind, room.get_mut(..len).unwrap_or_default())?;
+                out.filled += len;
+                done += len as u64;
             }
         }
         out.flush()
@@ -244,27 +249,25 @@ impl Chunk {
 /// Joins what lies side by side into one write.
 struct Out<'o> {
     file: &'o dyn File,
-    buffer: &'o mut Vec<u8>,
+    buffer: &'o mut [u8],
+    /// How much of `buffer` waits to be written, and where it goes.
+    filled: usize,
     at: u64,
-    copy_bytes: usize,
 }
 
 impl Out<'_> {
-    /// How much may be added for this target, at least one byte.
-    fn room(&mut self, target: u64) -> Result<usize> {
-        if self.buffer.len() >= self.copy_bytes || self.at + self.buffer.len() as u64 != target {
+    /// Room for what comes to this target, at least one byte.
+    fn room(&mut self, target: u64) -> Result<&mut [u8]> {
+        if self.filled == self.buffer.len() || self.at + self.filled as u64 != target {
             self.flush()?;
             self.at = target;
         }
-        Ok(self.copy_bytes - self.buffer.len())
+        Ok(self.buffer.get_mut(self.filled..).unwrap_or_default())
     }
 
     fn flush(&mut self) -> Result<()> {
-        if !self.buffer.is_empty() {
-            self.file.write_at(self.buffer, self.at)?;
-            self.buffer.clear();
-        }
-        Ok(())
+        let waiting = self.buffer.get(..std::mem::take(&mut self.filled)).unwrap_or_default();
+        if waiting.is_empty() { Ok(()) } else { Ok(self.file.write_at(waiting, self.at)?) }
     }
 }
 
@@ -287,11 +290,4 @@ fn tail_of(piece: &Piece, from: u64) -> Piece {
         Source::New(at) => Source::New(at + from),
     };
     Piece { target: piece.target + from, len: piece.len - from, source }
-}
-
-fn read_part(journal: &Journal, file: &dyn File, part: &Piece, into: &mut [u8]) -> Result<()> {
-    match part.source {
-        Source::Old(at) => Ok(file.read_exact_at(into, at)?),
-        Source::New(at) => journal.read_new(into, at),
-    }
 }

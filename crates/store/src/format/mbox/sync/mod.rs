@@ -247,20 +247,9 @@ impl MboxAccount {
         if let Some(digest) = digests.get(&id) {
             return Ok(Some(*digest));
         }
-        let mut digest = DigestOfServed::new();
-        let read = self.log.reader().range(id, 0..u64::MAX, &mut |piece| {
-            digest.push(piece);
-            Ok(())
-        });
-        match read {
-            Ok(()) => {}
-            // Damaged, or expunged meanwhile: whatever the file has is another message then.
-            Err(error) if matches!(error.kind(), ErrorKind::Expunged | ErrorKind::Corrupt) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        let digest = digest.finish();
-        digests.insert(id, digest);
-        Ok(Some(digest))
+        let digest = DigestOfServed::in_log(&self.log, id)?;
+        digests.extend(digest.map(|digest| (id, digest)));
+        Ok(digest)
     }
 }
 

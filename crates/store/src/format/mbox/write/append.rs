@@ -8,7 +8,7 @@ use platform::{Disk, File};
 
 use super::fields::{Header, Style};
 use super::files::Files;
-use super::record::{BEFORE_BYTES, Intent, Stage};
+use super::record::{AT_ONCE_BYTES_MAX, BEFORE_BYTES, Intent, Stage};
 use super::recover::take_out;
 use super::render::{HEADER_BYTES_MAX, Quoter, head, head_octets};
 use super::{Outgoing, Settings, Target};
@@ -165,7 +165,7 @@ impl<'p> Appender<'p> {
         let to = place.next;
         let (file, is_crlf, from) = (Arc::clone(&self.file), self.is_crlf, self.at);
         let mut buffer = std::mem::take(&mut self.batch);
-        self.guarded(to, &mut || {
+        self.guarded(to, Stage::Grow, &mut || {
             let (mut position, mut skipped) = (from, 0);
             let mut quoter = Quoter::new(is_crlf);
             let mut flush = |buffer: &mut Vec<u8>, least: usize| -> Result<()> {
@@ -208,28 +208,33 @@ impl<'p> Appender<'p> {
         }
         let batch = std::mem::take(&mut self.batch);
         let (file, at) = (Arc::clone(&self.file), self.at);
-        self.guarded(at + batch.len() as u64, &mut || Ok(file.write_at(&batch, at)?))
+        let stage = if batch.len() <= AT_ONCE_BYTES_MAX { Stage::AtOnce(batch.clone()) } else { Stage::Grow };
+        self.guarded(at + batch.len() as u64, stage, &mut || Ok(file.write_at(&batch, at)?))
     }
 
-    /// Lets `write` fill the file up to `to`, durably.
-    fn guarded(&mut self, to: u64, write: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    /// Lets `write` fill the file up to `to`, durably. `stage`: the first of the intent.
+    fn guarded(&mut self, to: u64, stage: Stage, write: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (disk, path) = (&*self.disk, &self.files.append);
         let intent = Intent::new(&*self.file, self.at, to)?;
-        intent.save(disk, path, Stage::Grow)?;
-        let mut stage = Stage::Grow;
+        intent.save(disk, path, &stage, self.target.has_intents)?;
+        let mut has_grown = false;
         let mut fill = || {
-            rewrite::make_room(&*self.file, self.at, to)?;
-            stage = Stage::Write;
-            intent.save(disk, path, Stage::Write)?;
+            rewrite::grow(&*self.file, self.at, to)?;
+            if stage == Stage::Grow {
+                self.file.sync_data()?;
+                has_grown = true;
+                intent.save(disk, path, &Stage::Write, true)?;
+            }
+            has_grown = true;
             write()?;
             Ok(self.file.sync_data()?)
         };
         let result: Result<()> = fill();
         if let Err(error) = result {
             // As if it had never been begun, at once if that works: other programs take what is there for mail. Otherwise `recover` does it.
-            let undone = match stage {
-                Stage::Grow => self.file.set_len(self.at).and_then(|()| self.file.sync_data()).map_err(Error::from),
-                Stage::Write => take_out(self.target, self.files, self.settings, self.at..to),
+            let undone = match has_grown {
+                false => self.file.set_len(self.at).and_then(|()| self.file.sync_data()).map_err(Error::from),
+                true => take_out(self.target, self.files, self.settings, self.at..to),
             };
             if undone.is_ok() {
                 Intent::clear(disk, path)?;

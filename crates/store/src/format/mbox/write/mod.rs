@@ -83,6 +83,8 @@ pub struct Target<'t> {
     /// What is read from the file may not be what is on the disk: a sync of it has failed, or may have failed, since it was written. It has
     /// been read all the same, and what goes by it has to be written again first.
     pub is_doubtful: bool,
+    /// Something was added to the file before, in this process: the name of what is kept for that is durable.
+    pub has_intents: bool,
 }
 
 /// What becomes of a message of the file.

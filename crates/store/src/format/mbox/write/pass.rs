@@ -321,9 +321,9 @@ impl<'p> Pass<'p> {
         let before = self.shift;
         let after = before + signed(old.len() as u64) - signed(new.bytes.len() as u64);
         // What is the same on both sides is kept, unless only that would move.
-        let prefix = if before != 0 && after == 0 { 0 } else { common(old.iter(), new.bytes.iter()) };
+        let prefix = if before != 0 && after == 0 { 0 } else { common_prefix(old, &new.bytes) };
         let (old_rest, new_rest) = (old.get(prefix..).unwrap_or_default(), new.bytes.get(prefix..).unwrap_or_default());
-        let suffix = common(old_rest.iter().rev(), new_rest.iter().rev());
+        let suffix = common_suffix(old_rest, new_rest);
         let inserted = new_rest.get(..new_rest.len() - suffix).unwrap_or_default();
         let rewrite = self.plan(place.start)?;
         rewrite.keep(prefix as u64)?;
@@ -381,12 +381,15 @@ impl<'p> Pass<'p> {
             return Err(self.wrong_places());
         }
         let mut append = append.peekable();
-        let is_changed = self.rewrite.is_some() || self.is_dirty || self.removed > 0 || append.peek().is_some();
+        let is_added_to = append.peek().is_some();
+        let was_changed = self.rewrite.is_some() || self.is_dirty || self.removed > 0;
+        let is_changed = was_changed || is_added_to;
         if is_changed {
             self.update_base()?;
         }
         let mut file_bytes = self.move_rest()?;
-        if std::mem::take(&mut self.is_dirty) {
+        // The number that the first message has of the last UID becomes durable with what is added.
+        if std::mem::take(&mut self.is_dirty) && (was_changed || !is_added_to) {
             self.file.sync_data()?;
         }
         self.save_filler()?;
@@ -492,6 +495,37 @@ fn moved(at: u64, shift: i64) -> Option<u64> {
     at.checked_add_signed(shift.checked_neg()?)
 }
 
-fn common<'b>(one: impl Iterator<Item = &'b u8>, other: impl Iterator<Item = &'b u8>) -> usize {
-    one.zip(other).take_while(|(one, other)| one == other).count()
+/// Octets that both begin with.
+fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+    const CELL: usize = 32;
+    let cells = one.chunks_exact(CELL).zip(other.chunks_exact(CELL));
+    let begin = cells.take_while(|(one, other)| one == other).count() * CELL;
+    let rest = one.iter().zip(other).skip(begin);
+    begin + rest.take_while(|(one, other)| one == other).count()
+}
+
+/// Octets that both end with.
+fn common_suffix(one: &[u8], other: &[u8]) -> usize {
+    const CELL: usize = 32;
+    let cells = one.rchunks_exact(CELL).zip(other.rchunks_exact(CELL));
+    let end = cells.take_while(|(one, other)| one == other).count() * CELL;
+    let rest = one.iter().rev().zip(other.iter().rev()).skip(end);
+    end + rest.take_while(|(one, other)| one == other).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn what_both_have(start in "[ab]{0,100}", one in "[ab]{0,9}", other in "[ab]{0,9}", end in "[ab]{0,100}") {
+            let (one, other) = ([&start, one.as_str(), &end].concat(), [&start, other.as_str(), &end].concat());
+            let same = |(one, other): &(u8, u8)| one == other;
+            let prefix = one.bytes().zip(other.bytes()).take_while(same).count();
+            proptest::prop_assert_eq!(common_prefix(one.as_bytes(), other.as_bytes()), prefix);
+            let suffix = one.bytes().rev().zip(other.bytes().rev()).take_while(same).count();
+            proptest::prop_assert_eq!(common_suffix(one.as_bytes(), other.as_bytes()), suffix);
+        }
+    }
 }

@@ -39,7 +39,7 @@ pub fn recover(
     if is_needed(&*env.disk, &files)? {
         match locker.lock(path, Access::Write) {
             Ok(lock) => {
-                let target = Target { env, path, lock: &lock, dir, mailbox, is_doubtful: true };
+                let target = Target { env, path, lock: &lock, dir, mailbox, is_doubtful: true, has_intents: false };
                 return recover_locked(target, settings);
             }
             Err(error) if error.kind() == ErrorKind::NotFound => give_up(env, settings, path, dir, mailbox)?,
@@ -67,7 +67,7 @@ pub fn recover_locked(target: Target<'_>, settings: &Settings) -> Result<Recover
         unsettled.trust()?;
     }
     let is_cut = match Intent::load(&**disk, &files.append)? {
-        Some((intent, stage)) => cut(&target, &files, settings, &intent, stage, lock)?,
+        Some((intent, stage)) => cut(&target, &files, settings, &intent, &stage, lock)?,
         None => false,
     };
     Intent::clear(&**disk, &files.append)?;
@@ -120,7 +120,7 @@ fn cut(
     files: &Files,
     settings: &Settings,
     intent: &Intent,
-    stage: Stage,
+    stage: &Stage,
     lock: &MailboxLock,
 ) -> Result<bool> {
     let file = lock.file();
@@ -134,12 +134,13 @@ fn cut(
         Stage::Write if intent.fits(&**file)? => intent.to,
         // Others changed the file since: whatever is there now is a message to everybody.
         Stage::Write => return Ok(false),
+        Stage::AtOnce(octets) => intent.reach(&**file, octets)?,
     };
     if to > len || to == intent.from {
         return Ok(false);
     }
-    if to == len && stage == Stage::Grow {
-        // Done twice it does no harm: what others add meanwhile does not begin with zeros.
+    if to == len && *stage != Stage::Write {
+        // Done twice it does no harm: what others add meanwhile does not begin with zeros, nor with what was to be added here.
         file.set_len(intent.from)?;
         file.sync_data()?;
         return Ok(true);

@@ -107,6 +107,7 @@ impl World {
             dir: Path::new(DIR),
             mailbox: MAILBOX,
             is_doubtful: false,
+            has_intents: false,
         };
         let fates = &work.fates;
         let removed_bytes = places.iter().zip(fates).filter(|(_, fate)| **fate == Fate::Remove);

@@ -79,8 +79,15 @@ impl Bed {
         let policy = LockPolicy { write: vec![Method::Fcntl], ..LockPolicy::default() };
         let lock = Locker::new(env.clone(), policy).lock(&self.inbox, Access::Write).unwrap();
         let dir = self.dir.path().join("journals");
-        let target =
-            Target { env: &env, path: &self.inbox, lock: &lock, dir: &dir, mailbox: MAILBOX, is_doubtful: false };
+        let target = Target {
+            env: &env,
+            path: &self.inbox,
+            lock: &lock,
+            dir: &dir,
+            mailbox: MAILBOX,
+            is_doubtful: false,
+            has_intents: false,
+        };
         let places: Vec<Place> = self.seen().iter().enumerate().map(|(n, seen)| seen.place(n as u64)).collect();
         let job = Job {
             places: &mut places.iter().copied(),

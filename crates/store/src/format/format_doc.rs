@@ -1,13 +1,13 @@
-//! The byte tables of `docs/format-mbox.md`, held against what the code writes. Only for tests.
+//! The byte tables of `docs/format-*.md`, held against what the code writes. Only for tests.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Each field of the table behind the heading stands where it says and has the value that the code was given; the table covers all. The field
+/// Each field of the table behind the heading of a document stands where it says and has the value that the code was given; the table covers all. The field
 /// `crc` is the checksum of what stands before it.
-pub(super) fn hold(heading: &str, bytes: &[u8], fields: &[(&str, u64)]) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format-mbox.md");
+pub(crate) fn hold(document: &str, heading: &str, bytes: &[u8], fields: &[(&str, u64)]) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
     let document = std::fs::read_to_string(path).unwrap();
     let (_, rest) = document.split_once(heading).unwrap_or_else(|| panic!("{heading} is not in the document"));
     let rows = rest.lines().skip_while(|line| !line.starts_with("| offset |")).skip(2);
