@@ -2,7 +2,7 @@
 
 use super::mariadb::{self, Mariadb};
 use super::peers::placed;
-use super::{Local, Server, Service};
+use super::{Backups, Local, Server, Service};
 use crate::error::{Doing, Error, Result};
 use crate::interrupt;
 use crate::results::ServerInfo;
@@ -364,6 +364,49 @@ impl Local for Mailyard {
 
     fn can_place(&self) -> bool {
         self.form == Form::Maildir
+    }
+
+    fn backups(&self) -> Option<&dyn Backups> {
+        Some(self)
+    }
+}
+
+impl Backups for Mailyard {
+    fn save(&self, account: &Address, folder: &Path) -> Result<()> {
+        let mut save = self.tool("backup");
+        save.args(["--quiet", "--user", &account.user, "--to"]).arg(folder);
+        self.run(save, b"")
+    }
+
+    fn verify(&self, folder: &Path) -> Result<()> {
+        let mut verify = self.tool("backup");
+        verify.args(["verify", "--quiet"]).arg(folder);
+        self.run(verify, b"")
+    }
+
+    fn restore_mailbox(&self, account: &Address, folder: &Path, mailbox: &str, into: &str) -> Result<()> {
+        let mut restore = self.tool("restore");
+        restore.args(["--quiet", "--user", &account.user, "--mailbox", mailbox, "--into", into, "--from"]).arg(folder);
+        self.run(restore, b"")
+    }
+
+    fn restore_account(&self, account: &Address, folder: &Path, user: &str) -> Result<()> {
+        let mut restore = self.tool("restore");
+        restore.args(["--quiet", "--user", &account.user, "--as-user", user, "--from"]).arg(folder);
+        self.run(restore, b"")
+    }
+
+    fn admit(&self, user: &str) -> Result<Address> {
+        let mut add = self.tool("user");
+        add.args(["add", user, "--password-stdin"]);
+        self.run(add, format!("{PASSWORD}\n").as_bytes())?;
+        Ok(Address { user: user.to_string(), ..self.address.clone() })
+    }
+
+    fn forget_account(&self, user: &str) -> Result<()> {
+        let mut remove = self.tool("user");
+        remove.args(["remove", user, "--delete-mail"]);
+        self.run(remove, b"")
     }
 }
 
