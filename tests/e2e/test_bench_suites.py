@@ -5,7 +5,7 @@ import unittest
 
 from bench import MESSAGES, SERVERS, BenchCase
 
-SUITES = ["lisa2003", "populate2006", "folder2007", "mbox2004", "scan2002", "deliver", "pop3", "mixed"]
+SUITES = ["lisa2003", "populate2006", "folder2007", "mbox2004", "scan2002", "deliver", "pop3", "backup", "mixed"]
 # Suites that measure programs instead of servers.
 PROGRAMS = {"scan2002": ["mailyard-scan", "python-mailbox", "grep"]}
 READS = ["open", "list", "headers", "search happy", "search free", "search two letters", "search phrase", "search from", "search sent date",

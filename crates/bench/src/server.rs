@@ -95,9 +95,35 @@ pub trait Local {
         Ok(None)
     }
 
+    /// The product's own backups, where it has some that are made while it runs.
+    fn backups(&self) -> Option<&dyn Backups> {
+        None
+    }
+
     /// Turns syncing off or on, where the server has a setting for that; takes effect at the next start. False when it has none.
     fn set_synced(&mut self, synced: bool) -> Result<bool> {
         let _ = synced;
         Ok(false)
     }
+}
+
+/// Backups of accounts that a product makes while it runs, in a folder that grows with each.
+pub trait Backups {
+    /// Saves an account; into a folder that has been used for it before what is new.
+    fn save(&self, account: &Address, folder: &Path) -> Result<()>;
+
+    /// Reads everything back and compares it.
+    fn verify(&self, folder: &Path) -> Result<()>;
+
+    /// Brings a mailbox back as it was saved last, under another name.
+    fn restore_mailbox(&self, account: &Address, folder: &Path, mailbox: &str, into: &str) -> Result<()>;
+
+    /// Brings an account back as it was saved last, as one that is not there.
+    fn restore_account(&self, account: &Address, folder: &Path, user: &str) -> Result<()>;
+
+    /// Lets the user of an account that was brought back log in.
+    fn admit(&self, user: &str) -> Result<Address>;
+
+    /// Removes an account that was brought back, with its mail.
+    fn forget_account(&self, user: &str) -> Result<()>;
 }

@@ -1,6 +1,7 @@
 //! The suites: the published workloads, each with its source.
 
 mod answers;
+mod backup;
 mod deliver;
 mod folder2007;
 mod lisa2003;
@@ -51,6 +52,7 @@ pub fn all() -> Vec<Box<dyn Suite>> {
         Box::new(scan2002::Scan2002),
         Box::new(deliver::Deliver),
         Box::new(pop3::Pop3),
+        Box::new(backup::Backup),
         Box::new(mixed::Mixed),
     ]
 }

@@ -24,6 +24,11 @@ pub struct LogFile {
 }
 
 impl LogFile {
+    /// Whether it is the name of a file whose octets are the same for ever.
+    pub fn is_sealed_name(name: &str) -> bool {
+        crate::segment::parse_file_name(name).is_some()
+    }
+
     /// Fills `buf` from `offset` on; both have to be within `len`.
     pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         Ok(self.file.read_exact_at(buf, offset)?)

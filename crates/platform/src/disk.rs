@@ -5,6 +5,7 @@
 //! - Bytes and lengths of a file are durable once [`File::sync_data`] has returned `Ok`.
 //! - Names (create, rename, remove, link, a new directory) are durable once [`Disk::sync_dir`] of *each* directory
 //!   whose entries changed has returned `Ok`. Syncing a file does not make its name durable.
+//! - All of both, on a whole file system, are durable once [`Batch::sync`] has returned `Ok`.
 //! - Before that, writes may survive in any subset and any order, cut at sectors of [`SECTOR_BYTES`].
 //! - After a failed write or sync nothing is known about the bytes not yet synced; a later sync that succeeds does
 //!   not bring them back. Stop writing, reopen, and read what is there.
@@ -159,6 +160,12 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Makes every change of names in this directory so far durable. Says nothing about the bytes of the files.
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
+    /// Begins a batch on the file system that has `path`: what is written and named there from now on is made durable at once by
+    /// [`Batch::sync`], without a wait for each file. For many files; the sync also waits for what others have written there.
+    ///
+    /// `Unsupported` where the system does not promise that, or does not tell of writes that failed: then each file is to be synced.
+    fn batch(&self, path: &Path) -> io::Result<Box<dyn Batch>>;
+
     /// The names in a directory, in byte order, without `.` and `..`.
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>>;
 
@@ -241,6 +248,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
         self.rename(temporary, path)?;
         self.sync_dir(parent_of(path))
     }
+}
+
+/// See [`Disk::batch`].
+pub trait Batch: Send + Sync + fmt::Debug {
+    /// Makes durable everything on the file system that was done before the call: bytes, lengths, times and names.
+    ///
+    /// An error says that something that was written since the batch began may be lost for good, as that of [`File::sync_data`] does.
+    fn sync(&self) -> io::Result<()>;
 }
 
 /// An open file. All methods take offsets; there is no cursor, and any number of threads may use one handle.

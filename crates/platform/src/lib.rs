@@ -19,7 +19,9 @@ pub mod vector;
 pub mod watch;
 
 pub use clock::{Clock, Timestamp};
-pub use disk::{DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode, SECTOR_BYTES, parent_of};
+pub use disk::{
+    Batch, DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode, SECTOR_BYTES, parent_of,
+};
 pub use env::Env;
 pub use host::Host;
 pub use mapped::Mapped;

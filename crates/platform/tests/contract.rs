@@ -144,6 +144,22 @@ contract! {
         assert_eq!(&disk.read(&dir.join("a")).unwrap()[5..], pieces.concat());
     }
 
+    fn batches(disk, dir) {
+        disk.create_dir_all(&dir.join("x/y")).unwrap();
+        let batch = disk.batch(&dir.join("x"));
+        let Ok(batch) = batch else {
+            // Where the tests run on a file system that does not promise it.
+            assert_eq!(kind(batch), Some(ErrorKind::Unsupported));
+            return;
+        };
+        put(disk, &dir.join("a"), b"one");
+        put(disk, &dir.join("x/y/b"), b"two");
+        batch.sync().unwrap();
+        batch.sync().unwrap();
+        assert_eq!(disk.read(&dir.join("x/y/b")).unwrap(), b"two");
+        assert_eq!(kind(disk.batch(&dir.join("none"))), Some(ErrorKind::NotFound));
+    }
+
     fn lengths(disk, dir) {
         let path = dir.join("a");
         let file = put(disk, &path, b"0123456789");

@@ -58,6 +58,55 @@ fn what_was_synced_survives_and_nothing_else_must() {
 }
 
 #[test]
+fn the_sync_of_a_batch_keeps_bytes_and_names_of_all() {
+    for seed in 0..100 {
+        let (disk, file) = disk_with(seed, b"durable");
+        let batch = disk.batch(Path::new("/")).unwrap();
+        file.write_at(b"DURABLE", 0).unwrap();
+        disk.create_dir_all(Path::new("/a/b")).unwrap();
+        for path in ["/a/b/1", "/a/2"] {
+            disk.open(Path::new(path), OpenMode::CreateNew).unwrap().write_at(b"new", 0).unwrap();
+        }
+        disk.rename(Path::new("/a/2"), Path::new("/a/b/2")).unwrap();
+        batch.sync().unwrap();
+        disk.crash();
+        assert_eq!(log(&disk), b"DURABLE");
+        for path in ["/a/b/1", "/a/b/2"] {
+            assert_eq!(disk.read(Path::new(path)).unwrap(), b"new");
+        }
+        assert!(!exists(&disk, "/a/2"));
+        assert!(batch.sync().is_err(), "it is from before the power cut");
+    }
+}
+
+#[test]
+fn the_sync_of_a_batch_that_fails_may_lose_anything() {
+    let seen = outcomes(300, |seed| {
+        let (disk, file) = disk_with(seed, b"durable");
+        let batch = disk.batch(Path::new("/")).unwrap();
+        file.write_at(b"DURABLE", 0).unwrap();
+        put(&disk, "/new", b"");
+        disk.schedule(Some(Operation::SyncAll), 1, Effect::Fail);
+        assert!(batch.sync().is_err());
+        batch.sync().unwrap();
+        disk.crash();
+        (log(&disk), exists(&disk, "/new"))
+    });
+    // The next one says nothing of the bytes that the first has lost; names stay in the journal.
+    assert_eq!(seen, HashSet::from([(b"durable".to_vec(), true), (b"DURABLE".to_vec(), true)]));
+    let dies = |seed| {
+        let (disk, _file) = disk_with(seed, b"durable");
+        let batch = disk.batch(Path::new("/")).unwrap();
+        put(&disk, "/new", b"");
+        disk.schedule(Some(Operation::SyncAll), 1, Effect::Crash);
+        assert!(batch.sync().is_err() && disk.is_off());
+        disk.restart();
+        exists(&disk, "/new")
+    };
+    assert_eq!(outcomes(100, dies), HashSet::from([false, true]));
+}
+
+#[test]
 fn torn_writes_have_every_shape() {
     let seen = outcomes(2000, |seed| {
         let (disk, file) = disk_with(seed, &[b'.'; 4 * SECTOR]);

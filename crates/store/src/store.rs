@@ -424,9 +424,14 @@ impl Store {
 
     /// Opens an account's log, with a place for those who give the octets of foreign messages.
     pub(crate) fn open_log(&self, dir: &Path) -> Result<(Arc<Log>, Arc<ForeignSlot>)> {
+        self.open_log_on(&self.env, dir)
+    }
+
+    /// The same, of files as `env` shows them.
+    pub(crate) fn open_log_on(&self, env: &Env, dir: &Path) -> Result<(Arc<Log>, Arc<ForeignSlot>)> {
         let slot = Arc::<ForeignSlot>::default();
         let foreign = Some(Arc::clone(&slot) as Arc<dyn index::Foreign>);
-        let log = Log::open(&self.env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), foreign)?;
+        let log = Log::open(env, dir, self.options.log.clone(), Some(Arc::new(MimeDerive)), foreign)?;
         Ok((log, slot))
     }
 

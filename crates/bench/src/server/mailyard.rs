@@ -1,7 +1,8 @@
 //! A Mailyard server of our own: started for the measurement, watched, stopped by its process id.
 
 use super::mariadb::{self, Mariadb};
-use super::{Local, Server, Service};
+use super::peers::placed;
+use super::{Backups, Local, Server, Service};
 use crate::error::{Doing, Error, Result};
 use crate::interrupt;
 use crate::results::ServerInfo;
@@ -341,7 +342,7 @@ impl Local for Mailyard {
     }
 
     fn convert(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<Option<String>> {
-        if self.form == Form::Mbox {
+        if self.form.has_files() {
             return Ok(None);
         }
         if let Some(database) = &mut self.database {
@@ -349,6 +350,63 @@ impl Local for Mailyard {
         }
         self.import_for(&account.user, mbox, mailbox, &[])?;
         Ok(Some("mailyard import".into()))
+    }
+
+    /// A Maildir that others have filled is served as it is.
+    fn place(&mut self, account: &Address, mailbox: &str, mbox: &Path) -> Result<String> {
+        let maildir = self.mail.join(&account.user).join(self.form.name()).join(format!(".{mailbox}"));
+        for part in ["cur", "new", "tmp"] {
+            let part = maildir.join(part);
+            std::fs::create_dir_all(&part).doing(part.display())?;
+        }
+        placed::maildir(mbox, &maildir, |_| Ok(()))
+    }
+
+    fn can_place(&self) -> bool {
+        self.form == Form::Maildir
+    }
+
+    fn backups(&self) -> Option<&dyn Backups> {
+        Some(self)
+    }
+}
+
+impl Backups for Mailyard {
+    fn save(&self, account: &Address, folder: &Path) -> Result<()> {
+        let mut save = self.tool("backup");
+        save.args(["--quiet", "--user", &account.user, "--to"]).arg(folder);
+        self.run(save, b"")
+    }
+
+    fn verify(&self, folder: &Path) -> Result<()> {
+        let mut verify = self.tool("backup");
+        verify.args(["verify", "--quiet"]).arg(folder);
+        self.run(verify, b"")
+    }
+
+    fn restore_mailbox(&self, account: &Address, folder: &Path, mailbox: &str, into: &str) -> Result<()> {
+        let mut restore = self.tool("restore");
+        restore.args(["--quiet", "--user", &account.user, "--mailbox", mailbox, "--into", into, "--from"]).arg(folder);
+        self.run(restore, b"")
+    }
+
+    fn restore_account(&self, account: &Address, folder: &Path, user: &str) -> Result<()> {
+        let mut restore = self.tool("restore");
+        restore.args(["--quiet", "--user", &account.user, "--as-user", user, "--from"]).arg(folder);
+        self.run(restore, b"")
+    }
+
+    fn admit(&self, user: &str) -> Result<Address> {
+        let mut add = self.tool("user");
+        add.args(["add", user, "--password-stdin"]);
+        self.run(add, format!("{PASSWORD}\n").as_bytes())?;
+        Ok(Address { user: user.to_string(), ..self.address.clone() })
+    }
+
+    fn forget_account(&self, user: &str) -> Result<()> {
+        let mut remove = self.tool("user");
+        remove.args(["remove", user, "--delete-mail"]);
+        self.run(remove, b"")
     }
 }
 

@@ -10,7 +10,7 @@ mod doveadm;
 mod dovecot;
 mod mailutils;
 mod package;
-mod placed;
+pub(in crate::server) mod placed;
 mod unpack;
 mod users;
 mod uw;

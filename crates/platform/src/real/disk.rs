@@ -10,9 +10,10 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{Access, AtFlags, FallocateFlags, FlockOperation};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use super::batch::RealBatch;
 use super::lock::LockedFile;
 use crate::clock::Timestamp;
-use crate::disk::{DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
+use crate::disk::{Batch, DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
 use crate::mapped::Mapped;
 
 /// How many buffers Linux takes in one `pwritev` (IOV_MAX).
@@ -60,6 +61,10 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
         fs::File::open(path)?.sync_all()
+    }
+
+    fn batch(&self, path: &Path) -> io::Result<Box<dyn Batch>> {
+        Ok(Box::new(RealBatch::begin(path)?))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {

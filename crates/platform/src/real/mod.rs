@@ -1,5 +1,6 @@
 //! The operating system: Linux, on a file system with flock, atomic rename and fallocate (ext4, XFS, btrfs, tmpfs).
 
+mod batch;
 mod clock;
 mod disk;
 mod host;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::io::Errno;
 
+use super::batch::SimBatch;
 use super::clock::SimClock;
 use super::faults::{Denial, Effect, Faults, Operation, RandomFaults, Stats};
 use super::file::SimFile;
@@ -18,7 +19,7 @@ use super::space::{BLOCK_BYTES, Space};
 use super::tree::{DirNode, Edit, FileNode, Node, SIM_DEVICE, Tree, names};
 use super::watch::{Listener, Listeners, SimWatch};
 use crate::clock::{Clock, Timestamp};
-use crate::disk::{DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
+use crate::disk::{Batch, DirEntry, Disk, File, LockGuard, LockMode, LockTable, Metadata, OpenMode};
 use crate::mapped::Mapped;
 use crate::random::Prng;
 use crate::watch::{OnChange, OnNames, Watch, WatchGuard};
@@ -48,6 +49,7 @@ pub(super) struct Machine {
     trace: Option<Vec<String>>,
     pub(super) listeners: Listeners,
     denied: Vec<(PathBuf, Denial)>,
+    is_without_batches: bool,
 }
 
 /// How an operation goes on after [`Machine::begin`].
@@ -91,6 +93,7 @@ impl Machine {
             trace: None,
             listeners: Listeners::default(),
             denied: Vec::new(),
+            is_without_batches: false,
         }
     }
 
@@ -245,6 +248,11 @@ impl SimDisk {
     /// Nothing is refused any more.
     pub fn allow_all(&self) {
         self.machine().denied.clear();
+    }
+
+    /// From now on the disk is one that knows no batches ([`Disk::batch`]).
+    pub fn refuse_batches(&self) {
+        self.machine().is_without_batches = true;
     }
 
     /// Sets the size of the disk, in bytes, rounded down to blocks of 4096; less than is in use makes it full.
@@ -496,6 +504,16 @@ impl Disk for SimDisk {
             machine.tree.sync_dir(dir.inode);
         }
         course.result()
+    }
+
+    fn batch(&self, path: &Path) -> io::Result<Box<dyn Batch>> {
+        let machine = self.machine();
+        machine.check_power()?;
+        machine.tree.find_dir(path)?;
+        if machine.is_without_batches {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        Ok(Box::new(SimBatch { disk: self.clone(), path: path.to_owned(), boot: machine.boot }))
     }
 
     fn append(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {

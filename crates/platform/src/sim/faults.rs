@@ -24,6 +24,8 @@ pub enum Operation {
     Remove,
     /// [`crate::Disk::sync_dir`].
     SyncDir,
+    /// [`crate::Batch::sync`].
+    SyncAll,
 }
 
 /// What a scheduled fault does.
@@ -74,6 +76,8 @@ pub struct Stats {
     pub syncs: u64,
     /// Syncs of directories; 0 for a file.
     pub dir_syncs: u64,
+    /// Syncs of the whole disk; 0 for a file.
+    pub batch_syncs: u64,
     /// Directories that were listed; 0 for a file.
     pub lists: u64,
     /// Calls of [`crate::Disk::metadata`]; 0 for a file.
@@ -130,7 +134,7 @@ impl Faults {
             Operation::Write | Operation::SetLen | Operation::Allocate | Operation::PunchHole => {
                 self.random.write_fails_one_in
             }
-            Operation::Sync => self.random.sync_fails_one_in,
+            Operation::Sync | Operation::SyncAll => self.random.sync_fails_one_in,
             Operation::Create | Operation::Rename | Operation::Link | Operation::Remove | Operation::SyncDir => {
                 self.random.names_fail_one_in
             }

@@ -12,6 +12,8 @@
 //! `sync_dir` of the directory. Syncing a file does *not* make its name durable (ext4 and XFS would be kinder here),
 //! and syncing one directory says nothing of another.
 //!
+//! **Batches.** `Batch::sync` makes all bytes and names of the disk durable; [`SimDisk::refuse_batches`] makes it a disk that knows none.
+//!
 //! **A power cut** ([`SimDisk::crash`], or a scheduled one) draws by chance what becomes of everything pending:
 //! - Each write arrives, is lost or is torn: of a torn one any subset of its sectors (512 bytes, aligned to the file)
 //!   arrives. Later writes may arrive where earlier ones did not, except in the same sector: a sector goes
@@ -31,7 +33,8 @@
 //! - a sync: each pending write arrived, was lost or was torn, and is not pending any more, so that the next sync succeeds
 //!   without it. Readers still see what was lost, or do not, by chance (Linux marks the pages clean; they stay until
 //!   evicted);
-//! - a directory sync: its changes are durable or still pending, by chance.
+//! - a directory sync: its changes are durable or still pending, by chance;
+//! - the sync of a batch: both, for every file and every directory.
 //!
 //! **A full disk** has a budget of 4096-byte blocks. A write that does not fit leaves the part that fits and returns
 //! `StorageFull`; names take no space.
@@ -45,6 +48,7 @@
 //!
 //! What the model takes for granted of a real disk is argued in `docs/decisions/0001-simulated-disk.md`.
 
+mod batch;
 mod clock;
 mod disk;
 mod faults;

@@ -224,6 +224,13 @@ impl Tree {
         });
     }
 
+    /// Makes all changes durable.
+    pub(super) fn sync_all(&mut self) {
+        for edit in self.pending.drain(..).flatten() {
+            edit_entries(&mut hold(&edit.dir.state).durable, &edit);
+        }
+    }
+
     /// The tree as it is found after a power cut at this moment.
     pub(super) fn after_crash(&self, prng: &mut Prng, space: &Arc<Space>) -> Self {
         let mut survivors: HashMap<u64, Entries> = HashMap::new();

@@ -70,6 +70,7 @@ fn result(name: &AccountName, report: &ConvertReport) -> Value {
         None => ("done", None),
         Some(Phase::Filling { to }) => ("under way", Some(to)),
         Some(Phase::Kept { old }) => ("the old store is kept", Some(old)),
+        Some(Phase::Discarding { old }) => ("the old files are being removed", Some(old)),
     };
     let proof = report.proof.as_ref().map(|proof| {
         json!({

@@ -19,9 +19,11 @@
 //! read through their format and kept once, in packs of their own (`octets`). Byte tables: `docs/format-backup.md`.
 
 mod keys;
+mod lent;
 mod manifest;
 mod merge;
 mod octets;
+mod parallel;
 mod restore;
 mod save;
 mod stored;

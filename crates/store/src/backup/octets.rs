@@ -218,10 +218,10 @@ impl Pack {
         Ok(Pack { file, table_at, table })
     }
 
-    /// Gives every message to `take`, in the order in which they lie.
-    pub(super) fn read(&self, take: &mut Take<'_>) -> Result<()> {
+    /// Gives the messages of `wanted` to `take`, in the order in which they lie. Blocks that have none of them are not read.
+    pub(super) fn read(&self, wanted: &HashSet<EmailId>, take: &mut Take<'_>) -> Result<()> {
         let mut at = 0;
-        let mut messages = self.table.iter();
+        let mut messages = self.table.as_slice();
         while at < self.table_at {
             let mut lengths = [0; BLOCK_HEADER_BYTES];
             self.file.read_exact_at(&mut lengths, at)?;
@@ -232,24 +232,41 @@ impl Pack {
             if raw_len > BLOCK_RAW_BYTES_MAX || at.saturating_add(stored_len as u64) > self.table_at {
                 return Err(damaged());
             }
-            let mut stored = vec![0; stored_len];
-            self.file.read_exact_at(&mut stored, at)?;
-            at += stored_len as u64;
-            let raw = zstd::bulk::decompress(&stored, raw_len).map_err(|_| damaged())?;
-            let mut rest = raw.as_slice();
             // A block ends where a message does; an empty one belongs to any.
-            while !rest.is_empty() {
-                let (id, known) = messages.next().ok_or_else(damaged)?;
-                let (message, after) = rest.split_at_checked(known.octets as usize).ok_or_else(damaged)?;
-                take(*id, known, message)?;
-                rest = after;
+            let mut octets = 0usize;
+            let is_full = |(_, known): &(EmailId, ForeignMessage)| {
+                let is_full = octets >= raw_len;
+                octets += if is_full { 0 } else { known.octets as usize };
+                is_full
+            };
+            let count = messages.iter().position(is_full).unwrap_or(messages.len());
+            let (inside, behind) = messages.split_at(count);
+            if octets != raw_len {
+                return Err(damaged());
             }
+            if inside.iter().any(|(id, _)| wanted.contains(id)) {
+                let mut stored = vec![0; stored_len];
+                self.file.read_exact_at(&mut stored, at)?;
+                let raw = zstd::bulk::decompress(&stored, raw_len).map_err(|_| damaged())?;
+                let mut rest = raw.as_slice();
+                for (id, known) in inside {
+                    let (message, after) = rest.split_at_checked(known.octets as usize).ok_or_else(damaged)?;
+                    if wanted.contains(id) {
+                        take(*id, known, message)?;
+                    }
+                    rest = after;
+                }
+            }
+            at += stored_len as u64;
+            messages = behind;
         }
         for (id, known) in messages {
             if known.octets > 0 {
                 return Err(damaged());
             }
-            take(*id, known, &[])?;
+            if wanted.contains(id) {
+                take(*id, known, &[])?;
+            }
         }
         Ok(())
     }
@@ -288,8 +305,8 @@ pub(super) fn covering(
     (used, missing)
 }
 
-/// Takes the octets of a pack into the log of an account that was unpacked.
-pub(super) fn take_in(log: &std::sync::Arc<Log>, pack: &Pack) -> Result<()> {
+/// Takes the octets of a pack into the log of an account that was unpacked, as far as they are wanted.
+pub(super) fn take_in(log: &std::sync::Arc<Log>, pack: &Pack, wanted: &HashSet<EmailId>) -> Result<()> {
     let mut batch: Vec<(EmailId, index::PendingMessage)> = Vec::new();
     let mut octets = 0;
     let state = log.state();
@@ -298,7 +315,7 @@ pub(super) fn take_in(log: &std::sync::Arc<Log>, pack: &Pack) -> Result<()> {
         log.commit(|transaction| batch.into_iter().try_for_each(|(id, message)| transaction.bytes_here(id, message)))
     };
     let mut seen: HashMap<EmailId, ()> = HashMap::new();
-    pack.read(&mut |id, known, message| {
+    pack.read(wanted, &mut |id, known, message| {
         if state.foreign(id) != Some(*known) || seen.insert(id, ()).is_some() {
             return Ok(());
         }

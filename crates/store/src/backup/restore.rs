@@ -1,18 +1,21 @@
-//! Bringing a snapshot back: as an account that is not there, file by file; into one that is there, message by message.
+//! Bringing a snapshot back: as an account that is not there, file by file; into one that is there, message by message, of which only what is
+//! wanted is read.
 //!
 //! Invariant: no client ever sees a UID or a modseq stand for something else than before. What came after the snapshot may be lost, but clients
 //! may know it. So an account or a mailbox that is set back goes on with numbers that are far above those of the snapshot.
 
-use std::ops::ControlFlow;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use index::Log;
-use model::{AccountName, Error, ErrorKind, MailboxName, Result, Uid, UidSet};
-use platform::{File, OpenMode};
+use index::{Log, LogFile};
+use model::{AccountName, EmailId, Error, ErrorKind, MailboxName, Result, Uid, UidSet};
+use platform::{Env, File, OpenMode};
 
+use super::lent::LendingDisk;
 use super::merge::{Merge, Target};
-use super::{Listener, Repository, Snapshot, SnapshotFile, octets, stored};
+use super::{Listener, Repository, Snapshot, SnapshotFile, octets, parallel, stored};
+use crate::format::files::ForeignSlot;
 use crate::store::remove_tree;
 use crate::{Account, Store, View};
 
@@ -98,15 +101,15 @@ impl Store {
         let account_is_new = !self.accounts()?.contains(&options.account);
         let mut report = RestoreReport { account_is_new, ..RestoreReport::default() };
         let dir = self.temporary("restore");
-        let result = self.unpack(from, snapshot, &dir, listener, &mut report).and_then(|()| {
-            if report.was_stopped {
-                return Ok(());
-            }
-            match options.mailbox {
-                None if report.account_is_new && choice.is_none() => {
-                    self.take_over(&dir, &options.account, &mut report)
-                }
-                _ => self.merge(&dir, options, choice, listener, &mut report),
+        let becomes_account = options.mailbox.is_none() && account_is_new && choice.is_none();
+        let result = self.unpack(from, snapshot, &dir, becomes_account, listener, &mut report).and_then(|env| {
+            let Some(env) = env else { return Ok(()) };
+            let (log, slot) = self.open_log_on(&env, &dir)?;
+            self.take_in_octets(from, snapshot, (&dir, &log), options.mailbox.as_ref(), &mut report)?;
+            note_damage(&log, &mut report);
+            match becomes_account {
+                true => self.take_over(&dir, log, &options.account, &mut report),
+                false => self.merge((log, slot), options, choice, listener, &mut report),
             }
         });
         if self.env().disk.exists(&dir)? {
@@ -115,60 +118,84 @@ impl Store {
         result.map(|()| report)
     }
 
-    /// Puts the files of a snapshot into `dir` as an account has them, durably.
+    /// Puts the files of a snapshot into `dir` as an account has them: durably, when it is to be one. Otherwise the log is read once, and its
+    /// segments are left where they are, if they lie there as they were. Gives what shows them all in `dir`; `None`: the listener has ended it.
     fn unpack(
         &self,
         from: &Repository,
         snapshot: &Snapshot,
         dir: &Path,
+        becomes_account: bool,
         listener: Listener<'_>,
         report: &mut RestoreReport,
-    ) -> Result<()> {
+    ) -> Result<Option<Env>> {
         let disk = &*self.env().disk;
         let log_dir = dir.join(LOG_DIR);
         disk.create_dir_all_durable(&log_dir)?;
-        let mut done = 0u64;
-        for file in &snapshot.files {
+        let is_lent =
+            |file: &SnapshotFile| !becomes_account && !file.is_encrypted() && LogFile::is_sealed_name(&file.name);
+        let (lent, copied): (Vec<_>, Vec<_>) = snapshot.files.iter().partition(|file| is_lent(file));
+        let total = copied.iter().fold(0u64, |sum, file| sum.saturating_add(file.len));
+        let damages = parallel::for_each(&copied, total, listener, |file, progress| {
             let path = from.path_of(&snapshot.account, file);
             let out = disk.open(&log_dir.join(&file.name), OpenMode::CreateNew)?;
-            match from.unpack_file(&snapshot.account, file, &*out) {
-                Ok(damage) => report.damaged.extend(damage),
+            let damage = match from.unpack_file(&snapshot.account, file, &*out) {
                 // Without its file the log still has what is in the others.
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    report.damaged.push(format!("{}: missing", path.display()));
                     disk.remove(&log_dir.join(&file.name))?;
-                    continue;
+                    Some(missing(&path))
                 }
-                Err(error) => return Err(error.context(path.display())),
+                unpacked => unpacked.map_err(|error| error.context(path.display()))?,
+            };
+            if becomes_account {
+                out.sync_data()?;
             }
-            out.sync_data()?;
-            done = done.saturating_add(file.len);
-            if listener(done, snapshot.bytes()) == ControlFlow::Break(()) {
-                report.was_stopped = true;
-                return Ok(());
+            Ok(progress(file.len).is_continue().then_some(damage))
+        })?;
+        let Some(damages) = damages else {
+            report.was_stopped = true;
+            return Ok(None);
+        };
+        report.damaged.extend(damages.into_iter().flatten());
+        if becomes_account {
+            disk.sync_dir(&log_dir)?;
+            disk.sync_dir(dir)?;
+            return Ok(Some(self.env().clone()));
+        }
+        let mut loans = BTreeMap::new();
+        for file in lent {
+            let path = from.path_of(&snapshot.account, file);
+            match disk.exists(&path)? {
+                true => drop(loans.insert(log_dir.join(&file.name), path)),
+                false => report.damaged.push(missing(&path)),
             }
         }
-        disk.sync_dir(&log_dir)?;
-        disk.sync_dir(dir)?;
-        self.take_in_octets(from, snapshot, dir, report)
+        let lending = LendingDisk::new(Arc::clone(&self.env().disk), loans);
+        Ok(Some(Env { disk: Arc::new(lending), ..self.env().clone() }))
     }
 
-    /// Makes what was unpacked an account of the store's own format: the octets that were in files come into its log.
+    /// Makes what was unpacked an account of the store's own format: the octets that were in files come into its log, or those of one mailbox if
+    /// nothing else is wanted.
     fn take_in_octets(
         &self,
         from: &Repository,
         snapshot: &Snapshot,
-        dir: &Path,
+        (dir, log): (&Path, &Arc<Log>),
+        only: Option<&MailboxName>,
         report: &mut RestoreReport,
     ) -> Result<()> {
-        let (log, _) = self.open_log(dir)?;
-        for file in &snapshot.octets {
+        let state = log.state();
+        let is_wanted = |mailbox: &index::Mailbox| only.is_none_or(|only| mailbox.name() == only);
+        let wanted = state.mailboxes().filter(|mailbox| is_wanted(mailbox));
+        let wanted: HashSet<EmailId> =
+            wanted.flat_map(|mailbox| mailbox.foreign(&state)).map(|(row, _)| row.email_id).collect();
+        for file in snapshot.octets.iter().filter(|_| !wanted.is_empty()) {
             let path = from.path_of(&snapshot.account, file);
             let pack = match file.is_encrypted() {
                 true => self.decrypted_pack(from, &snapshot.account, file, dir, report),
                 false => octets::Pack::open(&*self.env().disk, &path),
             };
-            match pack.and_then(|pack| octets::take_in(&log, &pack)) {
+            match pack.and_then(|pack| octets::take_in(log, &pack, &wanted)) {
                 Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::NotFound) => {
                     report.damaged.push(format!("{}: {error}", path.display()));
                 }
@@ -180,7 +207,9 @@ impl Store {
         log.commit(|transaction| {
             for mailbox in state.mailboxes() {
                 let gone: UidSet = mailbox.foreign(&state).map(|(row, _)| row.uid.get()).collect();
-                lost += gone.iter().count() as u64;
+                if is_wanted(mailbox) {
+                    lost += gone.iter().count() as u64;
+                }
                 transaction.expunge(mailbox.id(), &gone)?;
             }
             crate::convert::forget_files(transaction)
@@ -188,7 +217,7 @@ impl Store {
         if lost > 0 {
             report.damaged.push(format!("{lost} messages had left their files before they could be saved"));
         }
-        log.close()
+        Ok(())
     }
 
     /// A pack of an encrypted backup, from a file in `dir` that has no name any more.
@@ -209,9 +238,7 @@ impl Store {
     }
 
     /// Makes what was unpacked the account, with everything that it had.
-    fn take_over(&self, dir: &Path, name: &AccountName, report: &mut RestoreReport) -> Result<()> {
-        let (log, _) = self.open_log(dir)?;
-        note_damage(&log, report);
+    fn take_over(&self, dir: &Path, log: Arc<Log>, name: &AccountName, report: &mut RestoreReport) -> Result<()> {
         log.commit(|transaction| {
             transaction.skip_modseqs(MODSEQS_SKIPPED);
             let mailboxes: Vec<_> = transaction.state().mailboxes().cloned().collect();
@@ -232,14 +259,12 @@ impl Store {
     /// Brings messages from what was unpacked into an account.
     fn merge(
         &self,
-        dir: &Path,
+        (log, slot): (Arc<Log>, Arc<ForeignSlot>),
         options: &RestoreOptions,
         choice: Option<&Choice<'_>>,
         listener: Listener<'_>,
         report: &mut RestoreReport,
     ) -> Result<()> {
-        let (log, slot) = self.open_log(dir)?;
-        note_damage(&log, report);
         let state = log.state();
         let source = choice.map(|_| self.account_on(&options.account, Arc::clone(&log), slot)).transpose()?;
         let mailboxes: Vec<Arc<index::Mailbox>> = match &options.mailbox {
@@ -284,6 +309,10 @@ impl Store {
 /// The UID that comes first when so many are left out. `None` near the end, where none can be spared.
 pub(super) fn after_skipped(next: Uid) -> Option<Uid> {
     next.get().checked_add(UIDS_SKIPPED).and_then(Uid::new)
+}
+
+fn missing(path: &Path) -> String {
+    format!("{}: missing", path.display())
 }
 
 fn note_damage(log: &Log, report: &mut RestoreReport) {

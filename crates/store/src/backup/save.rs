@@ -6,6 +6,7 @@ use platform::OpenMode;
 
 use super::keys::Marker;
 use super::manifest::ENCRYPTED;
+use super::parallel::{self, Progress};
 use super::{Listener, PIECE_BYTES, Repository, Snapshot, SnapshotFile, UNFINISHED, list, octets, stored};
 use crate::{Account, AccountFormat, convert};
 
@@ -66,27 +67,17 @@ impl Repository {
         // Not older than the files: what is in it and not in them is copied in vain.
         let outside = octets::needed(&account.inner.state());
         let total = log.files.iter().map(|file| file.len).sum();
-        let mut done = 0;
-        let mut files = Vec::with_capacity(log.files.len());
-        let (mut copied_files, mut copied_bytes) = (0, 0);
-        for file in &log.files {
+        let copies = parallel::for_each(&log.files, total, listener, |file, progress| {
             let ending = ending_of(file, marker)?;
-            let copy = match self.copy_of(name, file, &ending, &known)? {
-                Some(copy) => copy,
-                None => match self.copy(name, file, ending, &mut |bytes| listener(done + bytes, total))? {
-                    Some(copy) => {
-                        (copied_files, copied_bytes) = (copied_files + 1, copied_bytes + copy.len);
-                        copy
-                    }
-                    None => return Ok(None),
-                },
-            };
-            files.push(copy);
-            done += file.len;
-            if listener(done, total).is_break() {
-                return Ok(None);
+            if let Some(copy) = self.copy_of(name, file, &ending, &known)? {
+                return Ok(progress(file.len).is_continue().then_some((copy, false)));
             }
-        }
+            Ok(self.copy(name, file, ending, progress)?.map(|copy| (copy, true)))
+        })?;
+        let Some(copies) = copies else { return Ok(None) };
+        let new = copies.iter().filter(|(_, is_new)| *is_new).map(|(copy, _)| copy.len);
+        let (mut copied_files, mut copied_bytes) = (new.clone().count() as u64, new.sum());
+        let files = copies.into_iter().map(|(copy, _)| copy).collect();
         let Some(octets) = self.save_octets(account, &outside, &known, marker, listener)? else { return Ok(None) };
         copied_files += octets.copied_files;
         copied_bytes += octets.copied_bytes;
@@ -223,7 +214,7 @@ impl Repository {
         account: &AccountName,
         file: &LogFile,
         ending: String,
-        listener: &mut dyn FnMut(u64) -> std::ops::ControlFlow<()>,
+        progress: Progress<'_>,
     ) -> Result<Option<SnapshotFile>> {
         let disk = &self.env.disk;
         let unfinished = self.files_dir(account).join(format!("{UNFINISHED}{}", file.name));
@@ -237,7 +228,7 @@ impl Repository {
                 .map_err(|error| error.context(format!("reading {} of {account}", file.name)))?;
             writer.write(&piece)?;
             at += piece.len() as u64;
-            if listener(at).is_break() {
+            if progress(piece.len() as u64).is_break() {
                 return Ok(None);
             }
         }

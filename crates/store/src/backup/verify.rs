@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use model::{AccountName, ErrorKind, Result};
 
+use super::parallel;
 use super::{Listener, Repository, Snapshot, SnapshotFile, list, octets, stored};
 
 /// Something that is wrong with a backup.
@@ -56,24 +58,32 @@ impl Repository {
             }
         }
         let total = needed.values().fold(0u64, |sum, (file, _)| sum.saturating_add(file.len));
-        for (path, (file, snapshots)) in needed {
-            report.files += 1;
-            let disk = &*self.env.disk;
-            let identities = self.identities.as_ref().filter(|_| self.is_encrypted);
-            let what = match stored::read(disk, &path, identities, &mut |_, _| Ok(())) {
-                Ok(found) => {
-                    report.bytes += found.len;
-                    found.damage(file.len, &file.sha256, &path)?.or_else(|| self.damage_of_list(&file, &path))
-                }
+        let needed: Vec<(PathBuf, (SnapshotFile, Vec<String>))> = needed.into_iter().collect();
+        let identities = self.identities.as_ref().filter(|_| self.is_encrypted);
+        // What was read by then is told also when it is ended.
+        let read = Mutex::new(BTreeMap::new());
+        let whole = parallel::for_each(&needed, total, listener, |(path, (file, _)), progress| {
+            let mut has_ended = false;
+            let found = stored::read(&*self.env.disk, path, identities, &mut |piece, _| {
+                has_ended |= progress(piece.len() as u64).is_break();
+                Ok(())
+            });
+            let what = match &found {
+                Ok(found) => found.damage(file.len, &file.sha256, path)?.or_else(|| self.damage_of_list(file, path)),
                 Err(error) => Some(format!("it cannot be read: {error}")),
             };
-            if let Some(what) = what {
-                report.findings.push(BackupFinding { file: path, snapshots, what });
-            }
-            if listener(report.bytes, total).is_break() {
-                report.was_stopped = true;
-                break;
-            }
+            let bytes = found.map_or(0, |found| found.len);
+            read.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone(), (bytes, what));
+            Ok((!has_ended).then_some(()))
+        })?;
+        report.was_stopped = whole.is_none();
+        let mut read = read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (path, (_, snapshots)) in &needed {
+            let Some((bytes, what)) = read.remove(path) else { continue };
+            report.files += 1;
+            report.bytes += bytes;
+            let finding = |what| BackupFinding { file: path.clone(), snapshots: snapshots.clone(), what };
+            report.findings.extend(what.map(finding));
         }
         Ok(report)
     }

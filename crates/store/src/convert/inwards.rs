@@ -43,6 +43,7 @@ pub(super) fn convert(
     let Some(mut held) = held else { return Ok(()) };
     prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     report.stayed.clear();
+    discard::keep_maps(&*inner.env().disk, inner.log().dir(), &old)?;
     let phase = match to {
         AccountFormat::Native => Phase::Kept { old },
         // Where it is going next. What it comes from stays where it is.
@@ -81,15 +82,16 @@ pub(super) fn back(
     }
     let (held, began) = last_round(account, &*files, watcher, report)?;
     let Some(mut held) = held else { return Ok(()) };
+    discard::keep_maps(&*inner.env().disk, inner.log().dir(), made)?;
     inner.log().commit(|transaction| {
         forget_expunged(transaction)?;
         set_format(&AccountFormat::Native, transaction)?;
-        Phase::set(None, transaction)
+        Phase::set(Some(&Phase::Discarding { old: made.clone() }), transaction)
     })?;
     held.set_files(None);
     drop(held);
     report.held += inner.env().clock.monotonic().saturating_sub(began);
-    report.left = discard::discard(inner.env(), inner.log().dir(), made)?;
+    report.left = discard::settle(inner.env(), &inner.log())?;
     Ok(())
 }
 

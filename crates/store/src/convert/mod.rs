@@ -93,6 +93,8 @@ pub(crate) fn open_files(
     if log.is_shared() {
         return Ok(None);
     }
+    // What cannot be removed just now is removed at the next opening.
+    let _later = discard::settle(env, log);
     let state = log.state();
     let format = AccountFormat::parse(state.annotation(account_format::KEY))?;
     let open = |format: &AccountFormat| files::open(env, log, listeners, format, options);
@@ -118,6 +120,7 @@ pub fn phase(account: &Account) -> Result<Option<Phase>> {
 /// program has a file that is needed; it can be gone on with later.
 pub fn convert(account: &Account, to: &AccountFormat, watcher: &mut Watcher<'_>) -> Result<ConvertReport> {
     let from = account.format()?;
+    discard::settle(account.inner.env(), &account.inner.log())?;
     match phase(account)? {
         None if from == *to => return Err(invalid("the account is in that format already")),
         None => begin(account, &from, to)?,
@@ -128,7 +131,7 @@ pub fn convert(account: &Account, to: &AccountFormat, watcher: &mut Watcher<'_>)
         Some(Phase::Kept { .. }) if from == *to => {
             return Err(invalid("the account was converted already: that can be finished, or rolled back"));
         }
-        Some(Phase::Kept { .. }) => {
+        Some(Phase::Kept { .. } | Phase::Discarding { .. }) => {
             return Err(invalid("an earlier conversion has to be finished or rolled back first"));
         }
     }
@@ -188,8 +191,15 @@ fn begin(account: &Account, from: &AccountFormat, to: &AccountFormat) -> Result<
 /// Ends a conversion that is done: what the account was before is given up. What was expunged before can be brought back no more if it was in
 /// files. [`ErrorKind::Invalid`]: there is nothing to finish.
 pub fn finish(account: &Account, watcher: &mut Watcher<'_>) -> Result<ConvertReport> {
-    let Some(Phase::Kept { old }) = phase(account)? else { return Err(invalid("there is no conversion to finish")) };
     let mut report = ConvertReport { format: account.format()?, ..ConvertReport::default() };
+    let old = match phase(account)? {
+        Some(Phase::Kept { old }) => old,
+        Some(Phase::Discarding { .. }) => {
+            report.left = discard::settle(account.inner.env(), &account.inner.log())?;
+            return Ok(report);
+        }
+        None | Some(Phase::Filling { .. }) => return Err(invalid("there is no conversion to finish")),
+    };
     if report.format == AccountFormat::Sql || old == AccountFormat::Sql {
         match old {
             AccountFormat::Sql => database::drop_copy(account)?,
@@ -206,11 +216,11 @@ pub fn finish(account: &Account, watcher: &mut Watcher<'_>) -> Result<ConvertRep
         let mut held = inner.hold();
         inner.log().commit(|transaction| {
             forget_expunged(transaction)?;
-            Phase::set(None, transaction)
+            Phase::set(Some(&Phase::Discarding { old }), transaction)
         })?;
         held.set_files(None);
         drop(held);
-        report.left = discard::discard(inner.env(), inner.log().dir(), &old)?;
+        report.left = discard::settle(inner.env(), &inner.log())?;
     }
     report.phase = phase(account)?;
     Ok(report)
@@ -223,6 +233,9 @@ pub fn roll_back(account: &Account, watcher: &mut Watcher<'_>) -> Result<Convert
     let mut report = ConvertReport { format: format.clone(), ..ConvertReport::default() };
     match (phase(account)?, &format) {
         (None, _) => return Err(invalid("there is no conversion to roll back")),
+        (Some(Phase::Discarding { .. }), _) => {
+            report.left = discard::settle(account.inner.env(), &account.inner.log())?;
+        }
         (Some(Phase::Filling { .. }), AccountFormat::Sql) => {
             database::drop_directory(account)?;
             database::note(account, None)?;

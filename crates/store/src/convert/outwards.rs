@@ -50,11 +50,14 @@ pub(super) fn convert(
         fill(account, &*files, watcher, report)?;
         prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
     }
+    // Most of it while everybody may go on.
+    files.make_read_durable()?;
     let held = inner.hold();
     let began = inner.env().clock.monotonic();
     if !prover.is_current(&inner.state()) {
         fill(account, &*files, &mut |_, _| std::ops::ControlFlow::Continue(()), report)?;
         prover.catch_up(account, &inner.state(), Some(Place::Files(&*files)), report)?;
+        files.make_read_durable()?;
     }
     inner.log().commit(|transaction| {
         set_format(to, transaction)?;
@@ -118,6 +121,7 @@ pub(super) fn give_up_bytes(account: &Account, watcher: &mut Watcher<'_>, report
             }
         }
     }
+    files.make_read_durable()?;
     let given: Vec<(EmailId, ForeignMessage)> = good.into_iter().filter(|(id, _)| !bad.contains(id)).collect();
     for piece in given.chunks(GIVEN_UP_MAX) {
         let gone = inner.log().commit(|transaction| transaction.bytes_elsewhere(piece))?;

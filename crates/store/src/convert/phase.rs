@@ -1,7 +1,8 @@
 //! How far a conversion is, as the account's log says it: whoever opens the account goes on from there, or takes it back.
 //!
 //! The log keeps one line under [`KEY`], beside that of the format: `filling TARGET` while the account is still in its old format and the
-//! messages are on their way; `kept OLD` once it is in the new one and the old store is kept. TARGET and OLD are lines as
+//! messages are on their way; `kept OLD` once it is in the new one and the old store is kept; `discarding OLD` while the files of that format, which
+//! the account does not have any more, are being removed. TARGET and OLD are lines as
 //! [`AccountFormat`] has them, `native` for the store's own format, `sql` for a database.
 
 use index::{State, Transaction};
@@ -25,6 +26,11 @@ pub enum Phase {
     /// It is done, and what the account was before is kept.
     Kept {
         /// The format before.
+        old: AccountFormat,
+    },
+    /// It is over, and the files of this format are being removed. Whoever opens the account goes on with that.
+    Discarding {
+        /// What they were.
         old: AccountFormat,
     },
 }
@@ -54,6 +60,7 @@ impl Phase {
         match word {
             "filling" => Ok(Some(Phase::Filling { to: format_of(line)? })),
             "kept" => Ok(Some(Phase::Kept { old: format_of(line)? })),
+            "discarding" => Ok(Some(Phase::Discarding { old: format_of(line)? })),
             _ => Err(unknown()),
         }
     }
@@ -63,6 +70,7 @@ impl Phase {
         Ok(match self {
             Phase::Filling { to } => format!("filling {}", line_of(to)?),
             Phase::Kept { old } => format!("kept {}", line_of(old)?),
+            Phase::Discarding { old } => format!("discarding {}", line_of(old)?),
         })
     }
 

@@ -115,8 +115,8 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
     /// The digest by which the format knows a message of these octets, as served.
     fn digest(&self, octets: &[u8]) -> u64;
 
-    /// Reads the copy of a message that is in the files of a mailbox, durably, whether or not the log has its octets as well: as it would be
-    /// served if the log had none and knew this of it. False: it is not there (yet), or is not that.
+    /// Reads the copy of a message that is in the files of a mailbox, whether or not the log has its octets as well: as it would be served if
+    /// the log had none and knew this of it. False: it is not there (yet), or is not that.
     fn read_back(
         &self,
         mailbox: MailboxId,
@@ -125,6 +125,11 @@ pub(crate) trait Files: Foreign + Send + Sync + fmt::Debug {
         header: &mut Vec<u8>,
         octets: &mut Vec<u8>,
     ) -> Result<bool>;
+
+    /// Makes everything durable that [`Files::read_back`] has given: asked before anybody relies on the files alone.
+    fn make_read_durable(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Stands for the files of an account that was converted to the store's own format while they are kept: nothing is read from them or

@@ -6,7 +6,7 @@
 
 use super::daemon::{Product, Site};
 use super::package::Package;
-use super::placed::{self, LineEnds};
+use super::placed;
 use crate::error::{Doing, Error, Result};
 use crate::server::tree::{self, Launch, Mount, write};
 use std::ffi::OsString;
@@ -150,10 +150,8 @@ impl Product for Courier {
 
     /// UIDs are given at the next SELECT, in the order of the names. The size in a name is what Courier's own deliveries write there.
     fn place(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<String> {
-        let folder = Self::home(site, user).join("Maildir").join(format!(".{mailbox}")).join("cur");
-        let name = |number: u32, bytes: usize| format!("1000000000.M{number:08}.bench,S={bytes}:2,");
-        placed::files(site, mbox, &folder, LineEnds::Lf, name)?;
-        Ok("written as files of a Maildir".into())
+        let maildir = Self::home(site, user).join("Maildir").join(format!(".{mailbox}"));
+        placed::maildir(mbox, &maildir, |path| site.give_to_owner(path))
     }
 
     fn can_place(&self) -> bool {

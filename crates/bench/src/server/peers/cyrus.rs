@@ -177,7 +177,8 @@ impl Product for Cyrus {
     fn place(&self, site: &Site, user: &str, mailbox: &str, mbox: &Path) -> Result<String> {
         let name = format!("user/{user}/{mailbox}");
         let folder = Self::folder(site, &name)?;
-        placed::files(site, mbox, &folder, LineEnds::CrLf, |number, _| format!("{number}."))?;
+        let numbered = |number: u32, _: usize| format!("{number}.");
+        placed::files(mbox, &folder, LineEnds::CrLf, numbered, |path| site.give_to_owner(path))?;
         let imapd = site.config().join("imapd.conf");
         let reconstruct = [program("reconstruct").into(), "-C".into(), imapd.into(), name.into()];
         tree::run(&site.installed.mounts(), &reconstruct, b"")?;

@@ -23,13 +23,13 @@ pub enum LineEnds {
 }
 
 /// Writes one file a message into a folder, each with the internal date as its time of modification; names them by number, from 1, and
-/// bytes.
+/// bytes. `give` makes a file the server's.
 pub fn files(
-    site: &Site,
     mbox: &Path,
     folder: &Path,
     ends: LineEnds,
     name: impl Fn(u32, usize) -> String,
+    give: impl Fn(&Path) -> Result<()>,
 ) -> Result<()> {
     let mut number = 0;
     each_message(mbox, |message| {
@@ -40,9 +40,16 @@ pub fn files(
         let mut file = File::create_new(&path).doing(path.display())?;
         file.write_all(&bytes).doing(path.display())?;
         file.set_modified(date).doing(path.display())?;
-        site.give_to_owner(&path)?;
+        give(&path)?;
         Ok(true)
     })
+}
+
+/// Writes the files of a Maildir into its `cur`, and says so.
+pub fn maildir(mbox: &Path, maildir: &Path, give: impl Fn(&Path) -> Result<()>) -> Result<String> {
+    let name = |number: u32, bytes: usize| format!("1000000000.M{number:08}.bench,S={bytes}:2,");
+    files(mbox, &maildir.join("cur"), LineEnds::Lf, name, give)?;
+    Ok("written as files of a Maildir".into())
 }
 
 /// Writes an mbox file whose `From ` lines have the internal dates, in UTC (RFC 4155).

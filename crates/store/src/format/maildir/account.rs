@@ -23,7 +23,7 @@ use super::layout;
 use super::listing::Subdir;
 use super::map::Map;
 use super::news::News;
-use super::serve::Served;
+use super::serve::{Reading, Served};
 use super::shared_uids::{SharedUids, UidLists};
 use super::size_file::Usage;
 use super::sizes::Sizes;
@@ -79,6 +79,8 @@ pub(crate) struct MaildirAccount {
     pub(super) names: Mutex<Names>,
     boxes: Mutex<BTreeMap<MailboxId, Arc<DirBox>>>,
     pub(super) served: Served,
+    /// Taken while nothing else is locked.
+    pub(super) reading: Mutex<Reading>,
     /// Counts the names that were made.
     pub(super) made: AtomicU64,
     pub(super) sizes: Sizes,
@@ -149,7 +151,7 @@ impl MaildirAccount {
         let dir = log.dir().to_owned();
         let names = Mutex::new(Names::load(&*env.disk, &dir.join(DIR), NAMES_HEADER)?);
         let (options, quota_defaults) = (options.maildir.clone(), options.quota);
-        let (seen, arranging, boxes, served, made, sizes) = Default::default();
+        let (seen, arranging, boxes, served, reading, made, sizes) = Default::default();
         let account = MaildirAccount {
             env,
             dir,
@@ -164,6 +166,7 @@ impl MaildirAccount {
             names,
             boxes,
             served,
+            reading,
             made,
             sizes,
         };
@@ -337,6 +340,10 @@ impl Files for MaildirAccount {
             Ok(dir_box) => self.read_copy(&dir_box, id, known, header, octets),
             Err(_no_maildir) => Ok(false),
         }
+    }
+
+    fn make_read_durable(&self) -> Result<()> {
+        MaildirAccount::make_read_durable(self)
     }
 }
 

@@ -25,8 +25,9 @@ const BESIDE: [&str; 8] = [
     "maildirsize",
 ];
 
-/// Removes the files of the messages that mailboxes of the account in `dir` have by its maps, then directories in which nothing else is, and what
-/// the account kept of them. Gives the Maildirs that stay: others have put something there that is nowhere else.
+/// Removes, durably, the files of the messages that mailboxes of the account in `dir` have by its maps, then directories in which nothing else is,
+/// then what the account kept of them. Gives the Maildirs that stay: others have put something there that is nowhere else. It can be
+/// interrupted and done again.
 pub(crate) fn discard(disk: &dyn Disk, dir: &Path, root: &Path) -> Result<Vec<PathBuf>> {
     let kept = dir.join(DIR);
     let mut left = Vec::new();
@@ -43,6 +44,7 @@ pub(crate) fn discard(disk: &dyn Disk, dir: &Path, root: &Path) -> Result<Vec<Pa
             }
         }
         if remove_empty(disk, &maildir)? {
+            // Without it a file that a power cut brings back would be nobody's.
             let _ = disk.remove(&map_path);
         } else {
             left.push(maildir);
@@ -50,6 +52,7 @@ pub(crate) fn discard(disk: &dyn Disk, dir: &Path, root: &Path) -> Result<Vec<Pa
     }
     if disk.exists(&kept)? {
         remove_tree(disk, &kept)?;
+        disk.sync_dir(dir)?;
     }
     left.sort();
     Ok(left)
@@ -58,14 +61,22 @@ pub(crate) fn discard(disk: &dyn Disk, dir: &Path, root: &Path) -> Result<Vec<Pa
 /// Removes a Maildir without messages; false: there are some, or Maildirs below it.
 fn remove_empty(disk: &dyn Disk, maildir: &Path) -> Result<bool> {
     if !disk.exists(maildir)? {
+        // It may be gone since we were interrupted.
+        let above = maildir.ancestors().skip(1).find(|above| disk.exists(above).unwrap_or(false));
+        above.map_or(Ok(()), |above| disk.sync_dir(above))?;
         return Ok(true);
     }
     for subdir in ["new", "cur"] {
         if !is_empty_dir(disk, &maildir.join(subdir))? {
+            for subdir in SUBDIRS {
+                gone(disk.sync_dir(&maildir.join(subdir)))?;
+            }
             return Ok(false);
         }
     }
-    let is_known = |name: &str| SUBDIRS.contains(&name) || BESIDE.contains(&name) || name.ends_with(".lock");
+    // What was about to replace one of them when somebody was interrupted belongs to it.
+    let is_beside = |name: &str| BESIDE.contains(&name.strip_suffix(".tmp").unwrap_or(name)) || name.ends_with(".lock");
+    let is_known = |name: &str| SUBDIRS.contains(&name) || is_beside(name);
     let entries = disk.list(maildir)?;
     let has_others = entries.iter().any(|entry| !entry.name.to_str().is_some_and(is_known));
     for subdir in SUBDIRS {
@@ -78,7 +89,9 @@ fn remove_empty(disk: &dyn Disk, maildir: &Path) -> Result<bool> {
     for beside in entries.iter().filter(|entry| !entry.is_dir && entry.name.to_str().is_some_and(is_known)) {
         gone(disk.remove(&maildir.join(&beside.name)))?;
     }
-    if !has_others {
+    if has_others {
+        disk.sync_dir(maildir)?;
+    } else {
         disk.remove_dir(maildir)?;
         disk.sync_dir(platform::parent_of(maildir))?;
     }

@@ -1,7 +1,7 @@
 //! Making the files of a Maildir show what the log says.
 //!
 //! What came into a mailbox through us gets a file as soon as it is durable in the log: written in `tmp` and synced, or linked to the file of
-//! another mailbox, then renamed, and the directory synced. Flags are renames, what was expunged is unlinked, both at once; the log forgets
+//! another mailbox, then renamed, and the directory synced (`compose`). Flags are renames, what was expunged is unlinked, both at once; the log forgets
 //! an expunged message at CLOSE, LOGOUT or when idle, so that views that hold it can still read it.
 //!
 //! Invariants:
@@ -20,7 +20,7 @@ use model::{EmailId, Error, ErrorKind, Flags, Keyword, KeywordTable, Result, Uid
 use platform::Disk;
 
 use super::account::{DirBox, MaildirAccount, Turn, lock};
-use super::compose::Source;
+use super::compose::{self, Source};
 use super::keywords::Keywords;
 use super::listing::{self, Listed, Subdir};
 use super::map::{Map, Position, Record};
@@ -114,7 +114,7 @@ impl MaildirAccount {
         self.make_maildir(maildir)?;
         let letters = self.letters_for(turn, maildir, mailbox, rows.iter())?;
         let sources = Sources::new(state);
-        for row in rows {
+        let prepare = |row: &Row, syncing| {
             let wanted = letters.of(row.flags, Letters::default());
             let source = match state.foreign(row.email_id) {
                 None => Source::Log(row.email_id),
@@ -129,11 +129,15 @@ impl MaildirAccount {
                 true => Subdir::New,
                 false => Subdir::Cur,
             };
-            let file = self.deliver(maildir, subdir, wanted, row, source)?;
-            turn.is_volatile = true;
-            self.count_in(turn, maildir, &file);
-            dir_box.with_map(|map| map.insert(row.uid.get(), row.email_id, &file));
-            lock(&dir_box.uids).add(row.uid.get(), file.base(), &file.name);
+            self.prepare(maildir, subdir, wanted, row, (source, syncing))
+        };
+        for batch in compose::batches(rows) {
+            self.deliver(maildir, batch, prepare, |row, file| {
+                turn.is_volatile = true;
+                self.count_in(turn, maildir, file);
+                dir_box.with_map(|map| map.insert(row.uid.get(), row.email_id, file));
+                lock(&dir_box.uids).add(row.uid.get(), file.base(), &file.name);
+            })?;
         }
         Ok(())
     }

@@ -9,12 +9,14 @@
 //! - At most [`SLOTS_MAX`] messages of [`SMALL_BYTES_MAX`] octets and readings of large ones are kept, and [`GHOSTS_MAX`] open files.
 
 use std::collections::VecDeque;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use index::{Foreign, ForeignMessage};
 use model::{EmailId, Error, ErrorKind, MailboxId, Result};
-use platform::{File, OpenMode};
+use platform::{Batch, File, OpenMode};
 
 use super::account::{DirBox, MaildirAccount, lock};
 use super::listing::{self, Listed};
@@ -46,6 +48,16 @@ pub(super) struct Served {
     small: Mutex<VecDeque<(EmailId, Arc<Vec<u8>>)>>,
     large: Mutex<VecDeque<Cursor>>,
     ghosts: Mutex<VecDeque<(EmailId, Opened)>>,
+}
+
+/// What was read back and is not known to be durable.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// The file systems that it is on, by their devices; `None`: one on which each file is synced.
+    batches: BTreeMap<u64, Option<Box<dyn Batch>>>,
+    /// The Maildir that was read from last, and whether its file system has a batch.
+    maildir: Option<PathBuf>,
+    is_batched: bool,
 }
 
 /// A file that can be read.
@@ -206,9 +218,11 @@ impl MaildirAccount {
         let Some(maildir) = self.path_of(dir_box.id) else { return Ok(false) };
         for file in files_of(dir_box, id) {
             let Some(opened) = self.open_file(&maildir, &file)? else { continue };
-            // Whoever made it may not have waited for the disk; where somebody has, this costs nothing.
-            opened.file.sync_data()?;
-            self.make_names_durable(&maildir)?;
+            // Whoever made it may not have waited for the disk.
+            if !self.has_batch(&maildir)? {
+                opened.file.sync_data()?;
+                self.make_names_durable(&maildir)?;
+            }
             let mut raw = vec![0; known.octets as usize + 1];
             let count = read_up_to(&*opened.file, &mut raw)?;
             let mut normaliser = Normaliser::new(opened.form);
@@ -225,6 +239,26 @@ impl MaildirAccount {
                 && digest.finish() == known.digest);
         }
         Ok(false)
+    }
+
+    /// Whether what is read from a Maildir will be made durable by [`MaildirAccount::make_read_durable`].
+    fn has_batch(&self, maildir: &Path) -> Result<bool> {
+        let mut reading = lock(&self.reading);
+        if reading.maildir.as_deref() != Some(maildir) {
+            let device = self.env.disk.metadata(&maildir.join("cur"))?.device;
+            reading.is_batched = match reading.batches.entry(device) {
+                Entry::Occupied(known) => known.get().is_some(),
+                Entry::Vacant(new) => new.insert(self.batch(maildir)?).is_some(),
+            };
+            reading.maildir = Some(maildir.to_owned());
+        }
+        Ok(reading.is_batched)
+    }
+
+    /// See [`crate::format::files::Files::make_read_durable`].
+    pub(super) fn make_read_durable(&self) -> Result<()> {
+        let read = std::mem::take(&mut *lock(&self.reading));
+        Ok(read.batches.values().flatten().try_for_each(|batch| batch.sync())?)
     }
 
     /// Opens a file that has the message. `Expunged`: there is none any more.
@@ -256,7 +290,7 @@ impl MaildirAccount {
     }
 
     /// Opens a file, under the name that it has now; `None`: it is gone.
-    pub(super) fn open_file(&self, maildir: &std::path::Path, file: &Listed) -> Result<Option<Opened>> {
+    pub(super) fn open_file(&self, maildir: &Path, file: &Listed) -> Result<Option<Opened>> {
         let disk = &*self.env.disk;
         let mut file = file.clone();
         for _ in 0..RENAMES_MAX {

@@ -87,7 +87,12 @@ impl MaildirAccount {
     }
 
     fn save_names(&self) -> Result<()> {
-        lock(&self.names).save(&*self.env.disk, &self.dir.join(DIR), NAMES_HEADER)
+        let mut names = lock(&self.names);
+        if names.is_dirty() {
+            names.save(&*self.env.disk, &self.dir.join(DIR), NAMES_HEADER)?;
+            names.set_saved();
+        }
+        Ok(())
     }
 
     /// Mailboxes that are gone may have the last files of messages that others were given.

@@ -11,8 +11,8 @@ use super::map::Map;
 use super::names::{HEADER, Names};
 use crate::store::remove_tree;
 
-/// Removes the files that belong to mailboxes of the account in `dir` and are as its maps know them, and what the account kept of them. Gives
-/// those that stay.
+/// Removes, durably, the files that belong to mailboxes of the account in `dir` and are as its maps know them, then what the account kept of them.
+/// Gives those that stay. It can be interrupted and done again.
 pub(crate) fn discard(disk: &dyn Disk, dir: &Path, inbox: &Path, root: &Path) -> Result<Vec<PathBuf>> {
     let kept = dir.join(DIR);
     let mut left = Vec::new();
@@ -20,28 +20,44 @@ pub(crate) fn discard(disk: &dyn Disk, dir: &Path, inbox: &Path, root: &Path) ->
         let path = if path.as_os_str().is_empty() { inbox.to_owned() } else { root.join(path) };
         let map_path = dir.join("index").join(format!("mbox-{id}"));
         let known = Map::open(disk, &map_path).map(|map| map.facts().identity);
-        let found = match disk.open(&path, OpenMode::Read) {
-            Ok(file) => Identity::of_file(&*file)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+        match disk.open(&path, OpenMode::Read) {
+            Ok(file) => {
+                let found = Identity::of_file(&*file)?;
+                if known != Some(found) && found.len > 0 {
+                    left.push(path);
+                    continue;
+                }
+                disk.remove(&path)?;
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(Error::from(error).context(path.display())),
-        };
-        if known == Some(found) || found.len == 0 {
-            disk.remove(&path)?;
-            disk.sync_dir(parent_of(&path))?;
-        } else {
-            left.push(path);
-            continue;
         }
+        remove_above(disk, parent_of(&path), root)?;
+        // Without it a file that a power cut brings back would be nobody's.
         let _ = disk.remove(&map_path);
-        // Directories that were for children alone.
-        let mut above = parent_of(&path);
-        while above != root && above.starts_with(root) && crate::convert::is_empty_dir(disk, above)? {
-            disk.remove_dir(above)?;
-            above = parent_of(above);
-        }
     }
     if disk.exists(&kept)? {
         remove_tree(disk, &kept)?;
+        disk.sync_dir(dir)?;
     }
     Ok(left)
+}
+
+/// Makes durable what was removed from a directory, and removes those that were for children alone.
+fn remove_above(disk: &dyn Disk, dir: &Path, root: &Path) -> Result<()> {
+    let mut above = dir;
+    loop {
+        match disk.sync_dir(above) {
+            // It went with the file, before we were interrupted.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            synced => {
+                synced?;
+                if above == root || !above.starts_with(root) || !crate::convert::is_empty_dir(disk, above)? {
+                    return Ok(());
+                }
+                disk.remove_dir(above)?;
+            }
+        }
+        above = parent_of(above);
+    }
 }
