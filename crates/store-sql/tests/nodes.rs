@@ -293,10 +293,10 @@ fn an_account_that_is_taken_away_again_and_again() {
                 let one = |n: u32| {
                     let text = format!("{name}{n}");
                     // Who was robbed too often in a row has changed nothing.
-                    let appended = std::iter::repeat_with(|| append(account, id, &text));
+                    let mut appended = std::iter::repeat_with(|| append(account, id, &text));
                     let is_taken =
                         |result: &model::Result<u32>| result.as_ref().is_err_and(|e| e.kind() == ErrorKind::TakenOver);
-                    let uid = appended.skip_while(is_taken).next().unwrap().unwrap();
+                    let uid = appended.find(|uid| !is_taken(uid)).unwrap().unwrap();
                     done.send(()).unwrap();
                     (uid, text)
                 };
