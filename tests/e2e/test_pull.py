@@ -5,7 +5,9 @@ import json
 import os
 import random
 import signal
+import socketserver
 import subprocess
+import threading
 import time
 import unittest
 
@@ -46,6 +48,65 @@ def contents(imap, mailbox):
 def support_date(text):
     """Seconds, since servers may write the same moment in another zone."""
     return time.mktime(imaplib.Internaldate2tuple(b'INTERNALDATE "' + text + b'"'))
+
+
+class Unordered(socketserver.StreamRequestHandler):
+    """A server with MESSAGES in INBOX that answers what was sent together from the last message to the first, and ends it so (RFC 9051 §5.5)."""
+
+    MESSAGES = 650
+    TOGETHER = 3
+
+    def answer(self, text):
+        self.wfile.write(text.encode() + b"\r\n")
+
+    def handle(self):
+        waiting = []
+        self.answer("* OK [CAPABILITY IMAP4rev1] here")
+        for line in self.rfile:
+            tag, _, command = line.decode().rstrip().partition(" ")
+            if command.upper().startswith("UID FETCH"):
+                uids = [uid for part in command.split()[2].replace("*", str(self.MESSAGES)).split(",")
+                        for uid in range(int(part.split(":")[0]), int(part.split(":")[-1]) + 1)]
+                if "BODY" not in command:
+                    for uid in uids:
+                        self.answer(f"* {uid} FETCH (UID {uid} FLAGS () INTERNALDATE \"01-Jan-2002 00:00:00 +0000\" "
+                                    f"RFC822.SIZE {len(message(uid))})")
+                else:
+                    waiting.append((tag, uids))
+                    if len(waiting) < self.TOGETHER and self.MESSAGES not in uids:
+                        continue
+                    for uid in reversed([uid for _, uids in waiting for uid in uids]):
+                        self.answer(f"* {uid} FETCH (UID {uid} BODY[] {{{len(message(uid))}}}\r\n{message(uid).decode()})")
+                    for tag, _ in reversed(waiting):
+                        self.answer(f"{tag} OK done")
+                    waiting = []
+                    continue
+            elif command.startswith("LIST"):
+                self.answer('* LIST () "/" INBOX')
+            elif command.startswith("EXAMINE"):
+                self.answer(f"* {self.MESSAGES} EXISTS")
+                self.answer("* OK [UIDVALIDITY 7] x")
+                self.answer(f"* OK [UIDNEXT {self.MESSAGES + 1}] x")
+            elif command.startswith("LOGOUT"):
+                self.answer("* BYE")
+            self.answer(f"{tag} OK done")
+
+
+class PullUnordered(Case):
+    def test_answers_in_another_order(self):
+        add_user(self.data)
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Unordered) as other:
+            threading.Thread(target=other.serve_forever, daemon=True).start()
+            tool(self.data, "import", "--user", support.USER, "--from", f"imap://ann@127.0.0.1:{other.server_address[1]}",
+                 "--password-stdin", "--allow-plaintext", stdin=b"secret\n")
+            other.shutdown()
+        with Server(self.data) as server:
+            here = server.connect()
+            validity, found = contents(here, "INBOX")
+            self.assertEqual((validity, list(found)), (7, list(range(1, Unordered.MESSAGES + 1))))
+            for uid, (_, _, raw) in found.items():
+                self.assertEqual(raw, message(uid))
+            here.logout()
 
 
 @unittest.skipUnless(os.geteuid() == 0, "Dovecot is started as root")

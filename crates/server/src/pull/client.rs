@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use imap_proto::command::Tag;
 use imap_proto::response::{Code, Response, ResponseError, ResponseReader, StatusKind, StatusText};
 use model::{Error, ErrorKind, Result};
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -32,7 +33,12 @@ pub struct Client {
     taken: usize,
     capabilities: Vec<String>,
     tags: u32,
+    /// Ends of commands that nobody has asked for yet.
+    ended: Vec<(Tag, StatusText)>,
 }
+
+/// More ends than that belong to no commands of ours.
+const ENDED_MAX: usize = 16;
 
 /// Why a command was not done.
 #[derive(Debug)]
@@ -75,6 +81,7 @@ impl Client {
             received: Vec::new(),
             taken: 0,
             capabilities: Vec::new(),
+            ended: Vec::new(),
             tags: 0,
         };
         let is_greeted = match client.next()? {
@@ -127,13 +134,20 @@ impl Client {
     /// Gives the untagged responses up to the end of the command `tag` to `take`.
     pub fn finish(&mut self, tag: &str, take: &mut dyn FnMut(Response) -> Result<()>) -> Result<StatusText, Failure> {
         loop {
+            let ended = self.ended.iter().position(|(found, _)| found.as_str() == tag);
+            if let Some((_, status)) = ended.map(|at| self.ended.swap_remove(at)) {
+                self.learn(&status);
+                return match status.kind {
+                    StatusKind::Ok => Ok(status),
+                    _ => Err(Failure::Refused(status.text)),
+                };
+            }
             match self.next()? {
-                Response::Tagged(found, status) if found.as_str() == tag => {
-                    self.learn(&status);
-                    return match status.kind {
-                        StatusKind::Ok => Ok(status),
-                        _ => Err(Failure::Refused(status.text)),
-                    };
+                // Perhaps a later one: a server may end them in any order (RFC 9051 §5.5).
+                Response::Tagged(found, status) if self.ended.len() < ENDED_MAX => self.ended.push((found, status)),
+                Response::Tagged(..) => {
+                    let what = "the other server ends commands that it was not sent";
+                    return Err(Failure::Lost(Error::new(ErrorKind::Invalid, what)));
                 }
                 Response::Status(status) if status.kind == StatusKind::Bye => {
                     let text = format!("the other server ends the connection: {}", status.text);

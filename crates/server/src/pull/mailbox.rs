@@ -178,7 +178,7 @@ fn bring_new(
     })?;
     sink.send(Event::Found(new.len() as u64));
     let mut chunks = Chunks { new: new.into_values().collect(), bytes_max: options.message_bytes_max };
-    let mut on_the_way: VecDeque<(String, Vec<Coming>)> = VecDeque::new();
+    let mut on_the_way: VecDeque<Ordered> = VecDeque::new();
     loop {
         while on_the_way.len() < COMMANDS_AHEAD
             && let Some(chunk) = chunks.next(&mut |message| {
@@ -190,26 +190,26 @@ fn bring_new(
             })
         {
             let tag = client.send(&fetch(chunk.iter().map(|message| message.uid)))?;
-            on_the_way.push_back((tag, chunk));
+            on_the_way.push_back(Ordered { tag, chunk, messages: Vec::new() });
         }
-        let Some((tag, chunk)) = on_the_way.pop_front() else { return Ok(()) };
-        let mut receiver = Receiver { account, chunk, messages: Vec::new() };
-        let result = client.finish(&tag, &mut |response| receiver.take(response));
+        let Some(tag) = on_the_way.front().map(|first| first.tag.clone()) else { return Ok(()) };
+        let result = client.finish(&tag, &mut |response| take(account, on_the_way.make_contiguous(), response));
+        let Some(mut ordered) = on_the_way.pop_front() else { return Ok(()) };
         if let Err(Failure::Refused(text)) = result {
             // Some servers refuse all because of one that is damaged: what is left is asked for one by one, when nothing else is on its way.
-            let mut left = std::mem::take(&mut receiver.chunk);
-            for (tag, chunk) in on_the_way.drain(..) {
-                receiver.chunk = chunk;
-                match client.finish(&tag, &mut |response| receiver.take(response)) {
-                    Err(Failure::Lost(error)) => return Err(error.into()),
-                    _ => left.append(&mut receiver.chunk),
+            while let Some(tag) = on_the_way.front().map(|next| next.tag.clone()) {
+                let end = client.finish(&tag, &mut |response| take(account, on_the_way.make_contiguous(), response));
+                if let Err(Failure::Lost(error)) = end {
+                    return Err(error.into());
                 }
+                let next = on_the_way.pop_front();
+                next.into_iter().for_each(|next| ordered.join(next));
             }
-            one_by_one(client, &mut receiver, left, &text, job, sink)?;
+            one_by_one(client, account, &mut ordered, &text, job, sink)?;
         } else {
             result?;
         }
-        receiver.store(mailbox, job, sink)?;
+        ordered.store(account, mailbox, job, sink)?;
         if sink.is_cancelled() {
             return Ok(());
         }
@@ -218,23 +218,24 @@ fn bring_new(
 
 fn one_by_one(
     client: &mut Client,
-    receiver: &mut Receiver<'_>,
-    left: Vec<Coming>,
+    account: &Account,
+    ordered: &mut Ordered,
     why: &str,
     job: &Job,
     sink: &Sink,
 ) -> Result<(), Failure> {
-    for message in left {
+    for message in std::mem::take(&mut ordered.chunk) {
         let uid = message.uid;
-        receiver.chunk = vec![message];
-        match client.run(&fetch([uid].into_iter()), &mut |response| receiver.take(response)) {
+        ordered.chunk = vec![message];
+        let one = std::slice::from_mut(ordered);
+        match client.run(&fetch([uid].into_iter()), &mut |response| take(account, one, response)) {
             // Or it was expunged meanwhile.
             Ok(_) => {}
             Err(Failure::Refused(_)) => sink.skip(job, format!("UID {uid}: the other server refuses it: {why}")),
             Err(lost) => return Err(lost),
         }
     }
-    receiver.chunk.clear();
+    ordered.chunk.clear();
     Ok(())
 }
 
@@ -268,37 +269,47 @@ impl Chunks {
     }
 }
 
-/// Takes the messages of a chunk as they come.
-struct Receiver<'a> {
-    account: &'a Account,
+/// The messages that one command asks for.
+struct Ordered {
+    tag: String,
     /// What has not come yet.
     chunk: Vec<Coming>,
     messages: Vec<RemoteMessage>,
 }
 
-impl Receiver<'_> {
-    fn take(&mut self, response: Response) -> Result<()> {
-        let Response::Fetch { items, .. } = response else { return Ok(()) };
-        let item = |name: &str| items.iter().find(|item| item.name == name);
-        let uid = item("UID").and_then(|item| item.value.number()).and_then(|uid| Uid::new(u32::try_from(uid).ok()?));
-        let (Some(uid), Some(body)) = (uid, item("BODY").and_then(|item| item.value.octets())) else { return Ok(()) };
-        let Some(at) = self.chunk.iter().position(|coming| coming.uid == uid) else { return Ok(()) };
-        let coming = self.chunk.remove(at);
-        let mut writer = self.account.message_writer()?;
+/// Takes a message of any command that is on its way: a server may begin with one before it has ended another (RFC 9051 §5.5).
+fn take(account: &Account, on_the_way: &mut [Ordered], response: Response) -> Result<()> {
+    let Response::Fetch { items, .. } = response else { return Ok(()) };
+    let item = |name: &str| items.iter().find(|item| item.name == name);
+    let uid = item("UID").and_then(|item| item.value.number()).and_then(|uid| Uid::new(u32::try_from(uid).ok()?));
+    let (Some(uid), Some(body)) = (uid, item("BODY").and_then(|item| item.value.octets())) else { return Ok(()) };
+    for ordered in on_the_way {
+        let Some(at) = ordered.chunk.iter().position(|coming| coming.uid == uid) else { continue };
+        let coming = ordered.chunk.remove(at);
+        let mut writer = account.message_writer()?;
         writer.write(body)?;
         let message = writer.finish()?;
         let internal_date = coming.date.unwrap_or(DateTime::utc(0));
-        self.messages.push(RemoteMessage { uid, message, flags: coming.flags, internal_date, save_date: None });
-        Ok(())
+        ordered.messages.push(RemoteMessage { uid, message, flags: coming.flags, internal_date, save_date: None });
+        break;
+    }
+    Ok(())
+}
+
+impl Ordered {
+    /// What another command has brought and has not, too.
+    fn join(&mut self, mut other: Ordered) {
+        self.chunk.append(&mut other.chunk);
+        self.messages.append(&mut other.messages);
     }
 
     /// Makes durable what has come. What has not was expunged meanwhile.
-    fn store(mut self, mailbox: &mut RemoteMailbox, job: &Job, sink: &Sink) -> Result<(), Failure> {
+    fn store(mut self, account: &Account, mailbox: &mut RemoteMailbox, job: &Job, sink: &Sink) -> Result<(), Failure> {
         self.messages.sort_unstable_by_key(|message| message.uid);
         let bytes: u64 = self.messages.iter().map(|message| message.message.size()).sum();
         let (count, missing) = (self.messages.len() as u64, self.chunk.len() as u64);
         let done = self.chunk.iter().map(|coming| coming.uid.get()).max().unwrap_or(0);
-        let added = mailbox.add(self.account, self.messages, done)?;
+        let added = mailbox.add(account, self.messages, done)?;
         for uid in added.lost_keywords {
             sink.note(
                 job,
