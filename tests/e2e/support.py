@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -160,15 +161,23 @@ class Server:
             self.kill()
 
 
+def remove(folder):
+    """Removes a folder; processes of a server that was ended may still be writing there."""
+    def is_gone():
+        shutil.rmtree(folder, ignore_errors=True)
+        return not folder.exists()
+
+    until(f"end of {folder}", is_gone)
+
+
 class Case(unittest.TestCase):
     """A test with a folder of its own."""
 
     maxDiff = 4000
 
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="mailyard-e2e-")
-        self.addCleanup(holder.cleanup)
-        self.folder = pathlib.Path(holder.name)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mailyard-e2e-"))
+        self.addCleanup(remove, self.folder)
         self.data = self.folder / "data"
         self.data.mkdir()
 

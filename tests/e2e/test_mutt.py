@@ -13,8 +13,12 @@ COLUMNS, ROWS = 140, 40
 class Terminal:
     """A program in a terminal of its own (tmux), driven by keys, looked at as text."""
 
+    count = 0
+
     def __init__(self, folder, *command):
-        self.socket = folder / "tmux"
+        # Of its own: the last one's server may be on its way out.
+        Terminal.count += 1
+        self.socket = folder / f"tmux-{Terminal.count}"
         environment = dict(os.environ, TERM="xterm", LC_ALL="C.UTF-8", HOME=str(folder))
         environment.pop("TMUX", None)
         self.environment = environment
